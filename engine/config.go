@@ -1,0 +1,111 @@
+package engine
+
+import "math"
+
+// Backend names the engine that is simulated.
+type Backend string
+
+const (
+	VLLM   Backend = "vllm"
+	SGLang Backend = "sglang"
+	TRTLLM Backend = "trtllm"
+)
+
+// Role is what a worker does in a deployment.
+type Role string
+
+const (
+	Aggregated  Role = "aggregated"
+	PrefillRole Role = "prefill"
+	DecodeRole  Role = "decode"
+)
+
+// PreemptionMode says which running request a vLLM rank preempts.
+type PreemptionMode string
+
+const (
+	LIFO PreemptionMode = "lifo"
+	FIFO PreemptionMode = "fifo"
+)
+
+// Unlimited is the value of a limit that is switched off (null in JSON).
+const Unlimited = math.MaxUint64
+
+// Config is the canonical configuration of one rank; JSON names are those of the reference's engine object.
+// The zero value is not usable: start from DefaultConfig.
+type Config struct {
+	Backend                 Backend        `json:"backend"`
+	NumGPUBlocks            int            `json:"num_gpu_blocks"`
+	BlockSize               int            `json:"block_size"`             // tokens; page size of SGLang
+	MaxModelLen             int            `json:"max_model_len"`          // tokens; 0 = no limit
+	MaxNumSeqs              uint64         `json:"max_num_seqs"`           // Unlimited allowed
+	MaxNumBatchedTokens     uint64         `json:"max_num_batched_tokens"` // Unlimited allowed
+	PrefillScheduleInterval int            `json:"prefill_schedule_interval"`
+	PrefillDecodeInterval   int            `json:"prefill_decode_interval"`
+	EnablePrefixCaching     bool           `json:"enable_prefix_caching"`
+	EnableChunkedPrefill    bool           `json:"enable_chunked_prefill"`
+	SpeedupRatio            float64        `json:"speedup_ratio"`
+	DecodeSpeedupRatio      float64        `json:"decode_speedup_ratio"`
+	Nextn                   int            `json:"aic_nextn"` // MTP draft tokens, 1..5; 0 = off
+	NextnAcceptRates        string         `json:"aic_nextn_accept_rates"`
+	MTPSeed                 uint64         `json:"aic_mtp_seed"`
+	Role                    Role           `json:"worker_type"`
+	PreemptionMode          PreemptionMode `json:"preemption_mode"`
+	EmitKVEvents            bool           `json:"emit_kv_events"`
+	EmitKVTokenIDs          bool           `json:"emit_kv_token_ids"`
+
+	KVTransferBytesPerToken int     `json:"kv_transfer_bytes_per_token"` // 0 = unknown
+	KVTransferBandwidth     float64 `json:"kv_transfer_bandwidth"`       // GB/s; 0 = no delay
+	KVTransferTimingMode    string  `json:"kv_transfer_timing_mode"`
+	KVCacheBytesPerToken    int     `json:"kv_cache_bytes_per_token"` // 0 = unknown
+
+	HostOffload *HostOffload `json:"native_host_offload"` // nil = off
+	SGLang      SGLangConfig `json:"sglang"`
+	TRTLLM      TRTLLMConfig `json:"trtllm"`
+	Timing      TimingConfig `json:"timing_model"`
+}
+
+// HostOffload configures the G2 tier. Bandwidths are decimal GB/s; 0 is unlimited.
+type HostOffload struct {
+	NumHostBlocks    int     `json:"num_host_blocks"`
+	D2HBandwidthGBps float64 `json:"d2h_bandwidth_gbps"`
+	H2DBandwidthGBps float64 `json:"h2d_bandwidth_gbps"`
+	Scope            string  `json:"scope"`
+}
+
+// SGLangConfig are the settings only that engine reads.
+type SGLangConfig struct {
+	SchedulePolicy           string  `json:"schedule_policy"`
+	MaxPrefillTokens         int     `json:"max_prefill_tokens"`
+	ChunkedPrefillSize       int     `json:"chunked_prefill_size"`
+	ClipMaxNewTokens         int     `json:"clip_max_new_tokens"`
+	ScheduleConservativeness float64 `json:"schedule_conservativeness"`
+}
+
+// TRTLLMConfig are the settings only that engine reads.
+type TRTLLMConfig struct {
+	CapacitySchedulerPolicy string `json:"capacity_scheduler_policy"`
+}
+
+// TimingConfig chooses the model that gives pass lengths.
+type TimingConfig struct {
+	Type      string  `json:"type"` // "polynomial" or "fixed"
+	PrefillMS float64 `json:"prefill_ms"`
+	DecodeMS  float64 `json:"decode_ms"`
+}
+
+// DefaultConfig returns the reference's defaults for one backend.
+func DefaultConfig(b Backend) Config {
+	blockSize := map[Backend]int{VLLM: 64, SGLang: 1, TRTLLM: 32}[b]
+	return Config{
+		Backend: b, NumGPUBlocks: 16384, BlockSize: blockSize,
+		MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, PrefillScheduleInterval: 1,
+		EnablePrefixCaching: true, EnableChunkedPrefill: true,
+		SpeedupRatio: 1, DecodeSpeedupRatio: 1, MTPSeed: 42,
+		Role: Aggregated, PreemptionMode: LIFO, KVTransferTimingMode: "full_prompt",
+		SGLang: SGLangConfig{SchedulePolicy: "fifo", MaxPrefillTokens: 16384, ChunkedPrefillSize: 8192,
+			ClipMaxNewTokens: 4096, ScheduleConservativeness: 1},
+		TRTLLM: TRTLLMConfig{CapacitySchedulerPolicy: "guaranteed_no_evict"},
+		Timing: TimingConfig{Type: "polynomial"},
+	}
+}
