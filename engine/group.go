@@ -73,6 +73,7 @@ func (g *Group) Complete() []*Pass {
 		}
 	}
 	g.running = false
+	g.endRound()
 	g.count()
 	return g.records
 }
@@ -115,4 +116,20 @@ func (g *Group) count() {
 		return
 	}
 	g.step++
+}
+
+// endRound tells ranks that count rounds together what the group did.
+func (g *Group) endRound() {
+	var prefilled, worked bool
+	for _, r := range g.ranks {
+		if k, ok := r.(RoundKeeper); ok {
+			p, w := k.Round()
+			prefilled, worked = prefilled || p, worked || w
+		}
+	}
+	for _, r := range g.ranks {
+		if k, ok := r.(RoundKeeper); ok {
+			k.EndRound(prefilled, worked)
+		}
+	}
 }

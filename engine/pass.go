@@ -20,6 +20,7 @@ type Pass struct {
 	Preemptions []Preemption // in order; retractions of an SGLang rank too
 	Outputs     []Output     // in delivery order
 	Events      kv.Events    // in publication order
+	Handoffs    []Handoff    // disaggregated ranks: transfers that became ready in this pass
 
 	Prefill ModelCall // Requests is 0 if there was none
 	Decode  ModelCall

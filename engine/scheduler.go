@@ -1,5 +1,7 @@
 package engine
 
+import "mockbench/kv"
+
 // Scheduler is the state machine of one rank. It is not safe for concurrent use: one driver owns it.
 //
 // A pass has two moments. Plan, at its start, decides everything and already changes the state; Commit, at its end,
@@ -39,9 +41,13 @@ type Scheduler interface {
 	Block(n int32) BlockInfo
 }
 
-// CancelResult says what a cancellation did.
+// CancelResult says what a cancellation did. Its slices belong to the scheduler and are valid until its next command or
+// pass.
 type CancelResult struct {
 	Applied    bool // the scheduler owned the request and let go of it
 	Suppressed bool // an output of the running pass was dropped
 	Retired    bool // the request ended here although its last token was already in the running pass
+
+	Steps  []Handoff  // transfers that became ready through the command itself
+	Events *kv.Events // KV events of a command between passes, nil if none; those of a command during a pass come with it
 }
