@@ -31,6 +31,7 @@ type Pass struct {
 	Load   Load // after the pass, read at End
 	FPM    ForwardPassMetrics
 	Drafts Drafts
+	Prefix PrefixHit
 
 	// Effect is false for a pass that changed nothing at all: no work, no admission, rejection, output, preemption or
 	// event. Together with a zero length it means that the rank is stuck unless something arrives.
@@ -119,6 +120,9 @@ type ForwardPassMetrics struct {
 
 // Drafts counts speculative decoding: tokens accepted, base tokens included, and forwards that produced them.
 type Drafts struct{ Accepted, Forwards int }
+
+// PrefixHit counts the prompt tokens of an SGLang prefill batch: those found in the cache, and all.
+type PrefixHit struct{ Reused, Total int }
 
 // HintKind says what a pass without effect is waiting for.
 type HintKind uint8
