@@ -70,7 +70,24 @@ type HostOffload struct {
 	NumHostBlocks    int     `json:"num_host_blocks"`
 	D2HBandwidthGBps float64 `json:"d2h_bandwidth_gbps"`
 	H2DBandwidthGBps float64 `json:"h2d_bandwidth_gbps"`
-	Scope            string  `json:"scope"`
+	Scope            string  `json:"scope"` // "dp_rank_local" (also "") or "cluster_shared"
+
+	SharedD2HBandwidthGBps float64 `json:"shared_d2h_bandwidth_gbps"` // of the whole shared pool
+	SharedH2DBandwidthGBps float64 `json:"shared_h2d_bandwidth_gbps"`
+	LatencyMS              float64 `json:"latency_to_first_byte_ms"`
+	KVLayoutID             string  `json:"kv_layout_id"` // names the layout that members of a shared pool agree on
+}
+
+// Scopes of a host tier.
+const (
+	ScopeRank   = "dp_rank_local"
+	ScopeShared = "cluster_shared"
+)
+
+// DefaultHostOffload returns the reference's defaults for a host tier of n blocks.
+func DefaultHostOffload(n int) *HostOffload {
+	return &HostOffload{NumHostBlocks: n, D2HBandwidthGBps: 32, H2DBandwidthGBps: 32, Scope: ScopeRank,
+		SharedD2HBandwidthGBps: 80, SharedH2DBandwidthGBps: 80}
 }
 
 // SGLangConfig are the settings only that engine reads.
