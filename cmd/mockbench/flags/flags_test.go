@@ -1,0 +1,134 @@
+package flags_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"mockbench/cmd/mockbench/flags"
+)
+
+//go:generate go test . -run TestDocumentation -update
+
+var update = flag.Bool("update", false, "write docs/cli.md")
+
+func noEnv(string) (string, bool) { return "", false }
+
+func read(t *testing.T, args ...string) *flags.Values {
+	t.Helper()
+	v, err := flags.Read(args, noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestForms(t *testing.T) {
+	v := read(t, "--block-size=16", "--num-w", "2", "--max-num-batched-tokens", " 8_192 ", "--speedup-ratio", "-.5",
+		"--stagger-delay", "-1", "--no-enable-prefix-caching", "--block-size", "0032", "--model-name", "-a b")
+	for name, want := range map[string]int64{"--block-size": 32, "--num-workers": 2, "--max-num-batched-tokens": 8192} {
+		if got := v.Get(name).Int.Int64(); got != want {
+			t.Errorf("%s = %d, want %d", name, got, want)
+		}
+	}
+	if v.Get("--speedup-ratio").Float != -.5 || v.Get("--stagger-delay").Float != -1 {
+		t.Error("negative decimals are values")
+	}
+	if v.On("--enable-prefix-caching") || !v.On("--enable-chunked-prefill") {
+		t.Error("the off spelling switches off, the default of the other stays on")
+	}
+	if v.Text("--model-name") != "-a b" {
+		t.Error("a word with a space in it is a value")
+	}
+}
+
+func TestOwnFlagsDoNotBreakAbbreviations(t *testing.T) {
+	v := read(t, "--request", "tcp", "--prof", "demo")
+	if v.Get("--request-plane").Source != flags.FromFlag || v.Text("--profile") != "demo" {
+		t.Error("--request means --request-plane although --requests exists; --prof means --profile")
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"--num-worker2 1", "did you mean --num-workers?"},
+		{"--blocksize 1", "did you mean --block-size?"},
+		{"--max 1", "--max-model-len, --max-num-seqs, --max-num-batched-tokens"},
+		{"--block-size 1.5", `--block-size: got "1.5", must be a whole number`},
+		{"--block-size", "--block-size needs a value"},
+		{"--speedup-ratio -1e5", "--speedup-ratio needs a value"},
+		{"--ais-perf-model=true", "takes no value"},
+		{"--enable-prefix-caching true", "unexpected argument true"},
+		{"--router-mode round_robin", "did you mean round-robin?"},
+		{"--ais-system a --aic-system b", "cannot be combined"},
+		{"-block-size 1", "unknown flag -block-size (did you mean --block-size?)"},
+		{"-- x", "unexpected argument x"},
+	} {
+		_, err := flags.Read(strings.Fields(c.line), noEnv)
+		var usage *flags.UsageError
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: got %v, want a usage error with %q", c.line, err, c.want)
+		}
+	}
+}
+
+func TestHelpAndVersionEndTheReading(t *testing.T) {
+	if v := read(t, "--no-such", "--version", "--block-size", "x"); v.Exit != flags.ExitVersion {
+		t.Error("--version wins over unknown flags and over everything after it")
+	}
+	if v := read(t, "-h"); v.Exit != flags.ExitHelp {
+		t.Error("-h asks for help")
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	vars := map[string]string{"DYN_DISCOVERY_BACKEND": "file", "DYN_ROUTER_USE_KV_EVENTS": "maybe", "DYN_REQUEST_PLANE": "nats"}
+	lookup := func(name string) (string, bool) { s, ok := vars[name]; return s, ok }
+	v, err := flags.Read([]string{"--request-plane", "tcp"}, lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Text("--discovery-backend") != "file" || v.On("--router-kv-events") || v.Text("--request-plane") != "tcp" {
+		t.Error("the environment gives defaults, an unknown word is off, the command line wins")
+	}
+	vars["DYN_ROUTER_EVENT_THREADS"] = "x"
+	if _, err := flags.Read(nil, lookup); err == nil || errors.As(err, new(*flags.UsageError)) {
+		t.Errorf("a bad number in the environment is no usage error: %v", err)
+	}
+}
+
+func TestHelpNamesEveryFlag(t *testing.T) {
+	var b bytes.Buffer
+	flags.Help(&b)
+	for _, f := range flags.All() {
+		if !f.Hidden && !strings.Contains(b.String(), f.Name) {
+			t.Errorf("help does not name %s", f.Name)
+		}
+	}
+	for _, line := range strings.Split(b.String(), "\n") {
+		if strings.HasPrefix(line, "        ") && len(line) > 100 {
+			t.Errorf("line longer than 100: %s", line)
+		}
+	}
+}
+
+func TestDocumentation(t *testing.T) {
+	const path = "../../../docs/cli.md"
+	var b bytes.Buffer
+	flags.Markdown(&b)
+	if *update {
+		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(have, b.Bytes()) {
+		t.Error("docs/cli.md is not current, run: go generate ./cmd/mockbench/flags")
+	}
+}

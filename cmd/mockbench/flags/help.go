@@ -1,0 +1,148 @@
+package flags
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// ExitCode is one row of the table of exit statuses.
+type ExitCode struct {
+	Status  string
+	Meaning string
+}
+
+// ExitCodes is every exit status of the program.
+var ExitCodes = []ExitCode{
+	{"0", "the run ended as asked: goal reached, screen left, or workers stopped by a signal after a clean drain"},
+	{"1", "a setting is wrong, or something failed while running; the error is the last line on stderr"},
+	{"2", "the command line cannot be read; also a panic, whose stack is on stderr"},
+	{"104", "the profile cannot be read or holds a wrong setting"},
+	{"105", "a signal ended a run before its --duration or --requests was reached; summary and report are complete"},
+	{"129", "hang-up; cleaned up like any other signal"},
+	{"signal", "a second signal ends the program at once; the shell reports that signal (130, 143)"},
+}
+
+// ReferenceVersion is the version of the reference that the program stands in for.
+const ReferenceVersion = "1.6.1"
+
+// VersionText is what --version prints.
+const VersionText = "Dynamo Mocker " + ReferenceVersion + "\n"
+
+const intro = `mockbench stands in for LLM engine workers: a real Dynamo frontend lists, routes to and streams from
+simulated vLLM, SGLang and TensorRT-LLM engines, and a screen shows what their schedulers and KV caches do.
+
+Usage:
+  mockbench                                   demonstration: four workers, a built-in load, the screen
+  mockbench --discovery-backend file [...]    workers for a real frontend, until a signal
+  mockbench --no-tui --duration 30s --report run.json
+`
+
+const notes = `Differences from the reference that a frontend can see: a worker registers when it can serve, /health tells
+the truth, client mistakes are answered in the stream, a speed-up of 0 means no delay. --reference-quirks
+brings the reference's behaviour back.
+`
+
+// Help writes the help text.
+func Help(w io.Writer) {
+	fmt.Fprint(w, intro)
+	for _, g := range groups {
+		fmt.Fprintf(w, "\n%s:\n", g)
+		for _, f := range table {
+			if f.Group == g && !f.Hidden {
+				fmt.Fprintf(w, "  %s\n%s", f.usage(), indent(f.describe(), "        ", 100))
+			}
+		}
+	}
+	fmt.Fprint(w, "\nExit status:\n")
+	for _, c := range ExitCodes {
+		fmt.Fprintf(w, "  %-6s  %s\n", c.Status, c.Meaning)
+	}
+	fmt.Fprint(w, "\n"+notes)
+}
+
+// Usage writes the short summary that precedes a usage error.
+func Usage(w io.Writer) {
+	fmt.Fprintln(w, "usage: mockbench [--profile demo] [--discovery-backend file] [--num-workers N] [--no-tui] ... (--help lists all flags)")
+}
+
+// usage returns all spellings and the value, "--fps N".
+func (f *Flag) usage() string {
+	names := append([]string{f.Name}, f.Aliases...)
+	names = append(names, f.Off...)
+	text := strings.Join(names, ", ")
+	if f.Kind != Switch {
+		text += " " + f.Arg
+	}
+	return text
+}
+
+// describe returns the help sentence with what the table adds to it.
+func (f *Flag) describe() string {
+	parts := []string{f.Help}
+	if len(f.Allowed) > 0 {
+		parts = append(parts, "One of: "+strings.Join(f.Allowed, ", ")+".")
+	}
+	if f.Default != "" {
+		parts = append(parts, "Default: "+f.Default+".")
+	}
+	if len(f.Env) > 0 {
+		parts = append(parts, "Environment: "+strings.Join(f.Env, ", ")+".")
+	}
+	if f.ReplacedBy != "" {
+		parts = append(parts, "Deprecated.")
+	}
+	if f.Later == "all" {
+		parts = append(parts, "Not supported by this build.")
+	} else if f.Later != "" {
+		parts = append(parts, "Not supported by this build: "+strings.ReplaceAll(f.Later, " ", ", ")+".")
+	}
+	return strings.Join(parts, " ")
+}
+
+// indent breaks text into lines of at most width columns.
+func indent(text, prefix string, width int) string {
+	var b strings.Builder
+	line := prefix
+	for _, word := range strings.Fields(text) {
+		if len(line)+1+len(word) > width && line != prefix {
+			b.WriteString(line + "\n")
+			line = prefix
+		}
+		if line != prefix {
+			line += " "
+		}
+		line += word
+	}
+	return b.String() + line + "\n"
+}
+
+// Markdown writes the reference page of the flags.
+func Markdown(w io.Writer) {
+	fmt.Fprint(w, "# Command line\n\nWritten from the flag table by `go generate ./cmd/mockbench/flags`; a test keeps it current.\n\n")
+	fmt.Fprint(w, "```\n"+intro+"```\n\n"+notes)
+	fmt.Fprint(w, reading)
+	for _, g := range groups {
+		fmt.Fprintf(w, "\n## %s\n\n| flag | meaning |\n|---|---|\n", g)
+		for _, f := range table {
+			if f.Group == g && !f.Hidden {
+				fmt.Fprintf(w, "| `%s` | %s |\n", strings.ReplaceAll(f.usage(), "|", "\\|"), strings.ReplaceAll(f.describe(), "|", "\\|"))
+			}
+		}
+	}
+	fmt.Fprint(w, "\n## Exit status\n\n| status | meaning |\n|---|---|\n")
+	for _, c := range ExitCodes {
+		fmt.Fprintf(w, "| %s | %s |\n", c.Status, c.Meaning)
+	}
+}
+
+const reading = `
+## How arguments are read
+
+- ` + "`--flag value` and `--flag=value`" + `; the last of a repeated flag counts. There are no positional arguments.
+- An unambiguous prefix of a flag is enough. An exact spelling beats a prefix.
+- A value that starts with a dash must be a plain negative number (` + "`-1`, `-.5`" + `); anything else needs ` + "`--flag=-1e5`" + `.
+- Whole numbers may hold underscores (` + "`8_192`" + `) and leading zeros; no exponent, no hexadecimal.
+- Precedence: built-in defaults, then the profile, the environment, the flags. A file given with ` + "`--extra-engine-args`" + `
+  replaces all engine flags.
+`
