@@ -11,13 +11,13 @@ type Request struct {
 	Label     string // name shown to people
 	Prompt    []uint32
 	MaxOutput int      // output tokens asked for
-	Output    []uint32 // exact output, if planned; its length then replaces MaxOutput
+	Output    []uint32 // exact output, nil if not planned; its length, 0 included, then replaces MaxOutput
 	Arrival   Time     // when the request arrived; queue time and TTFT count from here
 }
 
 // OutputLimit returns the number of output tokens asked for: planned ones, else MaxOutput.
 func (r *Request) OutputLimit() int {
-	if len(r.Output) > 0 {
+	if r.Output != nil {
 		return len(r.Output)
 	}
 	return r.MaxOutput
