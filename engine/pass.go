@@ -69,6 +69,7 @@ type Preemption struct {
 	Available      int  // retraction: pages available
 	Required       int  // retraction: pages required
 	GeneratedSoFar int
+	Burst          bool // made room for a burst of draft tokens: what the request computed in this pass stands
 }
 
 // Output is one output signal of a request. Token values are the scheduler's own; what a live client is shown may differ.

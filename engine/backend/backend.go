@@ -1,0 +1,58 @@
+// Package backend builds the scheduler that a configuration asks for.
+package backend
+
+import (
+	"fmt"
+
+	"mockbench/engine"
+	"mockbench/engine/spec"
+	"mockbench/engine/timing"
+	"mockbench/engine/vllm"
+)
+
+// Identity says which rank of which worker a scheduler is. Seeds derive from it.
+type Identity struct {
+	Worker      uint64
+	Rank, Ranks int
+}
+
+// New returns an idle rank. The error is a *engine.SettingError.
+func New(cfg engine.Config, o Identity) (engine.Scheduler, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	model, err := timing.NewModel(cfg.Timing)
+	if err != nil {
+		return nil, err
+	}
+	rates, err := cfg.AcceptRates()
+	if err != nil {
+		return nil, err
+	}
+	var sampler *spec.Sampler
+	if rates != nil {
+		sampler = spec.NewSampler(rates, cfg.MTPSeed+o.Worker*uint64(o.Ranks)+uint64(o.Rank))
+	}
+	switch cfg.Backend {
+	case engine.VLLM:
+		return vllm.New(cfg, vllm.Options{Rank: o.Rank, Ranks: o.Ranks, Timing: model, Sampler: sampler}), nil
+	}
+	return nil, &engine.SettingError{Setting: "engine.backend", Kind: engine.KindUnsupported,
+		Given: string(cfg.Backend), Allowed: "must be vllm"}
+}
+
+// NewGroup returns the idle ranks of one worker behind their barrier.
+func NewGroup(cfg engine.Config, worker uint64, ranks int) (*engine.Group, error) {
+	if ranks < 1 {
+		return nil, &engine.SettingError{Setting: "dp_size", Kind: engine.KindRange, Given: fmt.Sprint(ranks), Allowed: "must be positive"}
+	}
+	schedulers := make([]engine.Scheduler, ranks)
+	for i := range schedulers {
+		s, err := New(cfg, Identity{Worker: worker, Rank: i, Ranks: ranks})
+		if err != nil {
+			return nil, err
+		}
+		schedulers[i] = s
+	}
+	return engine.NewGroup(schedulers), nil
+}

@@ -1,0 +1,39 @@
+package vllm
+
+import "mockbench/engine"
+
+// note remembers which test holds the head of the queue back.
+func (s *Scheduler) note(t engine.Test, q *sequence, need int, have uint64) {
+	s.record.Hint = engine.Hint{Test: t, Head: q.req, Need: need, Have: int(min(have, 1<<62))}
+}
+
+// explain completes the hint of a pass without effect: which setting holds the head back for good, and the value it
+// needs.
+func (s *Scheduler) explain() {
+	h := &s.record.Hint
+	h.Kind = engine.HintExhausted
+	if h.Head == nil {
+		return
+	}
+	switch h.Test {
+	case engine.TestPool:
+		h.Setting = "engine.num_gpu_blocks"
+		h.Raise = s.blocksToFinish(s.sequences[h.Head.ID])
+	case engine.TestBudget:
+		h.Setting = "engine.max_num_batched_tokens"
+		h.Raise = h.Need
+	case engine.TestSlots:
+		h.Setting = "engine.max_num_seqs"
+		h.Raise = h.Need
+	}
+}
+
+// blocksToFinish returns the blocks a request needs to run alone to its end. The KV of its last token is never computed,
+// unless drafts reserve it.
+func (s *Scheduler) blocksToFinish(q *sequence) int {
+	tokens := q.length + s.remaining(q)
+	if s.sampler == nil && tokens > q.prompt {
+		tokens--
+	}
+	return s.blocks(tokens)
+}

@@ -1,0 +1,86 @@
+package vllm
+
+import "mockbench/engine"
+
+// Plan implements engine.Scheduler: the whole pass is decided, and all state changed, at its start.
+func (s *Scheduler) Plan(now engine.Time, step uint64) *engine.Pass {
+	s.begin(now)
+	deferring := s.defersPrefills(step)
+	s.serveRunning(deferring)
+	s.admit(deferring)
+	s.endScheduling(deferring)
+	s.timePrefill()
+	s.produce()
+	s.summarise()
+	return &s.record.Pass
+}
+
+// Commit implements engine.Scheduler.
+func (s *Scheduler) Commit(end engine.Time) *engine.Pass {
+	s.record.close(end)
+	s.record.Load = s.Load()
+	return &s.record.Pass
+}
+
+// Idle implements engine.Scheduler.
+func (s *Scheduler) Idle(start, end engine.Time) *engine.Pass {
+	s.record.open(s.rank, start)
+	s.record.Idle = true
+	return s.Commit(end)
+}
+
+// defersPrefills decides whether this rank leaves prompts alone in this pass: in a data-parallel group only every n-th
+// pass of the group prefills, unless the rank has nothing to decode or more is waiting than it could take last time.
+func (s *Scheduler) defersPrefills(step uint64) bool {
+	n := s.cfg.PrefillScheduleInterval
+	if n <= 1 || s.ranks <= 1 || step%uint64(n) == 0 || s.crowded {
+		return false
+	}
+	for _, q := range s.running {
+		if q.computed >= q.prompt {
+			return true
+		}
+	}
+	return false
+}
+
+// serveRunning gives running requests their tokens, in order. When a fifo victim leaves from before the current request,
+// the list moves up and the next request is passed over: the reference does the same.
+func (s *Scheduler) serveRunning(deferring bool) {
+	for i := 0; i < len(s.running) && s.record.BudgetLeft > 0; {
+		q := s.running[i]
+		if deferring && q.computed < q.prompt {
+			i++
+			continue
+		}
+		switch s.schedule(q, 0) {
+		case scheduled:
+			i++
+		case blocked:
+			return
+		}
+	}
+}
+
+// endScheduling settles what later steps need to know of the scheduling.
+func (s *Scheduler) endScheduling(deferring bool) {
+	s.record.compact()
+	if !deferring && len(s.record.Preemptions) == 0 {
+		s.crowded = s.waiting.n > 0
+	}
+}
+
+// timePrefill adds the prefill part of the pass to its length.
+func (s *Scheduler) timePrefill() {
+	b := &s.record.batch
+	if b.count == 0 {
+		return
+	}
+	isl, prefix := b.isl/b.count, b.prefix/b.count
+	if isl == prefix {
+		return
+	}
+	call, length := s.timer.Prefill(b.count, isl, prefix)
+	s.record.Prefill = call
+	s.record.RankEnd += length
+}

@@ -1,0 +1,109 @@
+package vllm
+
+import (
+	"mockbench/engine"
+	"mockbench/kv"
+)
+
+// place says where a sequence is in its life.
+type place uint8
+
+const (
+	gone place = iota
+	inWaiting
+	inRunning
+)
+
+// sequence is a request as the scheduler sees it: known tokens, the block table and how much of it is computed.
+type sequence struct {
+	req   *engine.Request
+	place place
+
+	prompt    int // tokens of the prompt
+	length    int // known tokens: prompt and generated
+	generated int
+	limit     int // output tokens after which it is complete
+	computed  int // leading tokens whose KV exists or is planned in this pass
+	allocated int // leading tokens covered by units
+
+	units    []int32  // block table, one unit a block of allocated tokens
+	sequence []uint64 // sequence hashes of complete blocks, as far as they are known; none without prefix caching
+	local    []uint64 // local hashes of the same blocks
+
+	pass       uint64 // number of the pass it was scheduled in last, plus one
+	work       int    // its entry in that pass's record, until records without request are removed
+	prefilling bool   // computes prompt tokens in that pass
+
+	cached    int  // tokens reused at first admission
+	ran       bool // was admitted before
+	preempted bool // waits for the second time or more
+	answered  bool // had an output
+	since     engine.Time
+
+	prev, next *sequence // neighbours in the waiting queue
+}
+
+// token returns a known token or, for the position length, the next one.
+func (q *sequence) token(i int) uint32 {
+	if i < q.prompt {
+		return q.req.Prompt[i]
+	}
+	k := i - q.prompt
+	if k < len(q.req.Output) {
+		return q.req.Output[k]
+	}
+	return kv.SyntheticToken(q.req.ID, k)
+}
+
+// start prepares a sequence, fresh or used before, for a request.
+func (s *Scheduler) start(q *sequence, r *engine.Request, now engine.Time) {
+	*q = sequence{req: r, prompt: len(r.Prompt), length: len(r.Prompt), limit: s.policy.OutputLimit(len(r.Prompt), r.OutputLimit()),
+		units: q.units[:0], sequence: q.sequence[:0], local: q.local[:0], since: now}
+	if s.cfg.EnablePrefixCaching {
+		q.local, q.sequence = kv.AppendHashes(q.local, q.sequence, r.Prompt, s.blockSize)
+	}
+}
+
+// hashNext extends the hashes of a sequence by its next block, all of whose tokens are known.
+func (s *Scheduler) hashNext(q *sequence) {
+	b := len(q.sequence)
+	s.tokens = q.appendTokens(s.tokens[:0], b*s.blockSize, (b+1)*s.blockSize)
+	local := kv.BlockHash(s.tokens)
+	hash := local
+	if b > 0 {
+		hash = kv.SequenceHash(q.sequence[b-1], local)
+	}
+	q.local, q.sequence = append(q.local, local), append(q.sequence, hash)
+}
+
+func (q *sequence) appendTokens(dst []uint32, from, to int) []uint32 {
+	for i := from; i < to; i++ {
+		dst = append(dst, q.token(i))
+	}
+	return dst
+}
+
+// remaining returns the tokens a sequence may still produce.
+func (s *Scheduler) remaining(q *sequence) int {
+	n := q.limit - q.generated
+	if s.cfg.MaxModelLen > 0 {
+		n = min(n, s.cfg.MaxModelLen-q.length)
+	}
+	return max(n, 0)
+}
+
+// release gives all units back, the last block first, so that it is the first to be evicted.
+func (s *Scheduler) release(q *sequence) {
+	for i := len(q.units) - 1; i >= 0; i-- {
+		s.pool.Release(q.units[i])
+	}
+	q.units = q.units[:0]
+	q.computed, q.allocated = 0, 0
+}
+
+// forget ends the life of a sequence that is in no queue and owns nothing.
+func (s *Scheduler) forget(q *sequence) {
+	delete(s.sequences, q.req.ID)
+	q.place, q.req = gone, nil
+	s.spare = append(s.spare, q)
+}

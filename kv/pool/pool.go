@@ -1,0 +1,236 @@
+// Package pool is the block pool of one vLLM-style rank: a fixed number of units that hold KV blocks.
+//
+// A unit is free, or private to one sequence, or cached: complete, findable by its sequence hash and referenced by any
+// number of sequences. Cached units without references are inactive: kept until their room is needed, least recently
+// released first. Several units may hold the same hash; a lookup finds the oldest of them, the primary copy.
+package pool
+
+// none is the null link.
+const none = -1
+
+// unit is one block of memory. A unit is cached if and only if it is in a ring of copies.
+type unit struct {
+	hash         uint64 // of a cached unit
+	refs         int32  // sequences that use it
+	prev, next   int32  // neighbours in the inactive list
+	older, newer int32  // ring of copies of the same hash; none if the unit is not cached
+	hits         int32  // times it was reused
+}
+
+// note is what only people ask about a unit.
+type note struct {
+	parent   uint64  // sequence hash of the block before it
+	since    float64 // time of the last change of state
+	position int32   // index in its sequence
+}
+
+// Pool is the block pool. Units are named by their number; numbers at or above len(units) were never used.
+type Pool struct {
+	Now float64 // time of what happens next, kept for people
+
+	capacity int
+	units    []unit
+	notes    []note
+	free     []int32 // stack of units that were used before
+	index    index   // primary copy of each hash
+	inactive struct {
+		head, tail int32
+		n          int
+	}
+	removed []uint64 // hashes that left since TakeRemoved
+	evicted recent
+}
+
+// New returns an empty pool of capacity units.
+func New(capacity int) *Pool {
+	p := &Pool{capacity: capacity}
+	p.inactive.head, p.inactive.tail = none, none
+	return p
+}
+
+// Capacity returns the number of units.
+func (p *Pool) Capacity() int { return p.capacity }
+
+// Free returns the number of units that hold nothing.
+func (p *Pool) Free() int { return len(p.free) + p.capacity - len(p.units) }
+
+// Inactive returns the number of cached units without references.
+func (p *Pool) Inactive() int { return p.inactive.n }
+
+// Active returns the number of units that are private or referenced.
+func (p *Pool) Active() int { return p.capacity - p.inactive.n - p.Free() }
+
+// Match appends the primary copies of the longest resident prefix of hashes to dst and returns it, with the number of
+// them that are referenced. It changes nothing.
+func (p *Pool) Match(hashes []uint64, dst []int32) (units []int32, referenced int) {
+	for _, h := range hashes {
+		u, ok := p.index.get(h)
+		if !ok {
+			break
+		}
+		dst = append(dst, u)
+		if p.units[u].refs > 0 {
+			referenced++
+		}
+	}
+	return dst, referenced
+}
+
+// Resident reports whether a hash is cached.
+func (p *Pool) Resident(hash uint64) bool {
+	_, ok := p.index.get(hash)
+	return ok
+}
+
+// Reserve references hits, which Match found, and appends them and n private units to dst. It evicts if free units do
+// not suffice, and changes nothing if there is not enough to evict besides the hits.
+func (p *Pool) Reserve(hits []int32, n int, dst []int32) ([]int32, bool) {
+	missing := n - p.Free()
+	if missing > 0 && missing > p.inactive.n-p.countInactive(hits) {
+		return dst, false
+	}
+	for _, u := range hits {
+		p.reuse(u)
+	}
+	for ; missing > 0; missing-- {
+		p.evict()
+	}
+	dst = append(dst, hits...)
+	for range n {
+		dst = append(dst, p.take())
+	}
+	return dst, true
+}
+
+func (p *Pool) countInactive(units []int32) (n int) {
+	for _, u := range units {
+		if p.units[u].refs == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *Pool) reuse(u int32) {
+	t := &p.units[u]
+	if t.refs == 0 {
+		p.unlink(u)
+		p.notes[u].since = p.Now
+	}
+	t.refs++
+	t.hits++
+}
+
+// take turns a free unit into a private one.
+func (p *Pool) take() int32 {
+	var u int32
+	if last := len(p.free) - 1; last >= 0 {
+		u, p.free = p.free[last], p.free[:last]
+	} else {
+		u = int32(len(p.units))
+		p.units = append(p.units, unit{older: none, newer: none, prev: none, next: none})
+		p.notes = append(p.notes, note{})
+	}
+	p.units[u].refs, p.units[u].hits = 1, 0
+	p.notes[u].since = p.Now
+	return u
+}
+
+// Cached reports whether the contents of a unit can be found.
+func (p *Pool) Cached(u int32) bool { return p.units[u].newer != none }
+
+// Publish makes a private unit findable: it now holds the block of a sequence at position (from 0) with this hash,
+// after a block with the hash parent. fresh is false if the hash was resident already.
+func (p *Pool) Publish(u int32, hash, parent uint64, position int) (fresh bool) {
+	t := &p.units[u]
+	t.hash = hash
+	p.notes[u] = note{parent: parent, since: p.Now, position: int32(position)}
+	primary, exists := p.index.get(hash)
+	if !exists {
+		t.older, t.newer = u, u
+		p.index.put(hash, u)
+		return true
+	}
+	newest := p.units[primary].older
+	t.older, t.newer = newest, primary
+	p.units[newest].newer, p.units[primary].older = u, u
+	return false
+}
+
+// Hold adds a reference to a unit in use, so that its contents stay after its sequences let go of it.
+func (p *Pool) Hold(u int32) { p.units[u].refs++ }
+
+// Release drops one reference. The last one makes a private unit free and a cached one inactive.
+func (p *Pool) Release(u int32) {
+	t := &p.units[u]
+	t.refs--
+	if t.refs > 0 {
+		return
+	}
+	p.notes[u].since = p.Now
+	if t.newer == none {
+		p.free = append(p.free, u)
+		return
+	}
+	t.prev, t.next = p.inactive.tail, none
+	if p.inactive.tail == none {
+		p.inactive.head = u
+	} else {
+		p.units[p.inactive.tail].next = u
+	}
+	p.inactive.tail = u
+	p.inactive.n++
+}
+
+// TakeRemoved returns the hashes whose last copy was evicted since the last call, in order. The slice is valid until
+// the next eviction.
+func (p *Pool) TakeRemoved() []uint64 {
+	r := p.removed
+	p.removed = p.removed[:0]
+	return r
+}
+
+// evict frees the unit at the head of the inactive list.
+func (p *Pool) evict() {
+	u := p.inactive.head
+	p.unlink(u)
+	t := &p.units[u]
+	switch primary, _ := p.index.get(t.hash); {
+	case t.newer == u:
+		p.index.remove(t.hash)
+		p.removed = append(p.removed, t.hash)
+	case primary == u:
+		p.index.put(t.hash, t.newer)
+	}
+	p.units[t.older].newer, p.units[t.newer].older = t.newer, t.older
+	t.older, t.newer = none, none
+	p.free = append(p.free, u)
+	p.notes[u].since = p.Now
+	p.evicted.add(u)
+}
+
+// unlink takes a unit out of the inactive list.
+func (p *Pool) unlink(u int32) {
+	t := &p.units[u]
+	if t.prev == none {
+		p.inactive.head = t.next
+	} else {
+		p.units[t.prev].next = t.next
+	}
+	if t.next == none {
+		p.inactive.tail = t.prev
+	} else {
+		p.units[t.next].prev = t.prev
+	}
+	t.prev, t.next = none, none
+	p.inactive.n--
+}
+
+// Hashes calls f for every resident hash, in no order.
+func (p *Pool) Hashes(f func(hash uint64)) {
+	for _, e := range p.index.slots {
+		if e.unit != 0 {
+			f(e.hash)
+		}
+	}
+}
