@@ -1,0 +1,15 @@
+package theme
+
+// Glyphs are the characters of bars, charts and frames, each one column wide.
+type Glyphs struct {
+	Levels     []rune // rising heights of a spark or histogram; the first is nothing
+	Full, Rest rune   // used and unused part of a bar
+	H, V       rune   // frame lines
+	NW, NE     rune   // frame corners
+	SW, SE     rune
+}
+
+var (
+	blocks = Glyphs{Levels: []rune(" ▁▂▃▄▅▆▇█"), Full: '█', Rest: '─', H: '─', V: '│', NW: '┌', NE: '┐', SW: '└', SE: '┘'}
+	ascii  = Glyphs{Levels: []rune(" .:-=+*#@"), Full: '#', Rest: '.', H: '-', V: '|', NW: '+', NE: '+', SW: '+', SE: '+'}
+)
