@@ -63,6 +63,9 @@ func (g *Group) Begin(now Time) (records []*Pass, end Time) {
 	return g.records, end
 }
 
+// End returns the end of the pass begun last.
+func (g *Group) End() Time { return g.end }
+
 // Complete ends the pass begun last and returns one record a rank, in rank order.
 func (g *Group) Complete() []*Pass {
 	for i, r := range g.ranks {

@@ -106,12 +106,10 @@ func (s *Scheduler) examine(q *sequence) (cached int, v verdict) {
 
 // reusable returns how many of the matched blocks of a head it reuses.
 func (s *Scheduler) reusable(q *sequence, matched int) int {
-	if !s.policy.Recompute() {
+	if !s.policy.Recompute() || q.generated == q.limit {
 		return matched
 	}
-	if q.generated != q.limit {
-		matched = min(matched, (q.length-1)/s.blockSize)
-	}
+	matched = min(matched, (q.length-1)/s.blockSize)
 	if s.sampler != nil && matched > 0 {
 		matched-- // the draft model needs the block computed
 	}
