@@ -1,0 +1,198 @@
+package profiles
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mockbench/engine"
+)
+
+// field reads one value into its place. path is the full dotted name.
+type field func(path string, v any) error
+
+// fields are the known keys of an object.
+type fields map[string]field
+
+func bad(path string, kind engine.Kind, v any, allowed string) error {
+	return &engine.SettingError{Setting: path, Kind: kind, Given: kindOf(v), Allowed: allowed}
+}
+
+// read gives every key of an object to its field, in the order of the text. The first failure is the one reported.
+func (f fields) read(path string, v any) error {
+	o, ok := v.(*Object)
+	if !ok {
+		return bad(path, engine.KindType, v, "must be an object")
+	}
+	for _, key := range o.keys {
+		name := key
+		if path != "" {
+			name = path + "." + key
+		}
+		read, known := f[key]
+		if !known {
+			return &engine.SettingError{Setting: name, Kind: engine.KindUnknown, Allowed: "no such setting" + f.hint(path, key)}
+		}
+		if err := read(name, o.values[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hint tells what may have been meant by an unknown key.
+func (f fields) hint(path, key string) string {
+	if path == "" {
+		if key == "engine_type" {
+			return ", use engine.backend"
+		}
+		if _, ok := engineFields(new(Launch))[key]; ok {
+			return ", it belongs under engine"
+		}
+	}
+	known := make([]string, 0, len(f))
+	for k := range f {
+		known = append(known, k)
+	}
+	slices.Sort(known)
+	for _, k := range known {
+		if strings.ReplaceAll(strings.ToLower(key), "-", "_") == k {
+			return ", did you mean " + k + "?"
+		}
+	}
+	return ", known are " + strings.Join(known, ", ")
+}
+
+// integer reads a whole number within low and high.
+func integer[T int | uint64 | uint32](dst *T, low, high uint64) field {
+	return func(path string, v any) error {
+		n, ok := v.(json.Number)
+		if !ok {
+			return bad(path, engine.KindType, v, "must be a whole number")
+		}
+		i, ok := new(big.Int).SetString(n.String(), 10)
+		if !ok {
+			return bad(path, engine.KindType, v, "must be a whole number, without point or exponent")
+		}
+		if !i.IsUint64() || i.Uint64() < low || i.Uint64() > high {
+			return bad(path, engine.KindRange, v, fmt.Sprintf("must be between %d and %d", low, high))
+		}
+		*dst = T(i.Uint64())
+		return nil
+	}
+}
+
+const (
+	maxInt = math.MaxInt
+	maxU64 = math.MaxUint64
+)
+
+// float reads a number.
+func float(dst *float64) field {
+	return func(path string, v any) error {
+		n, ok := v.(json.Number)
+		if !ok {
+			return bad(path, engine.KindType, v, "must be a number")
+		}
+		f, err := strconv.ParseFloat(n.String(), 64)
+		if err != nil {
+			return bad(path, engine.KindRange, v, "must be finite")
+		}
+		*dst = f
+		return nil
+	}
+}
+
+// optional reads a value that null leaves unset.
+func optional[T any](dst **T, read func(*T) field) field {
+	return func(path string, v any) error {
+		if v == nil {
+			*dst = nil
+			return nil
+		}
+		value := new(T)
+		if err := read(value)(path, v); err != nil {
+			return err
+		}
+		*dst = value
+		return nil
+	}
+}
+
+func boolean(dst *bool) field {
+	return func(path string, v any) error {
+		b, ok := v.(bool)
+		if !ok {
+			return bad(path, engine.KindType, v, "must be true or false")
+		}
+		*dst = b
+		return nil
+	}
+}
+
+func text[S ~string](dst *S) field {
+	return func(path string, v any) error {
+		s, ok := v.(string)
+		if !ok {
+			return bad(path, engine.KindType, v, "must be text")
+		}
+		*dst = S(s)
+		return nil
+	}
+}
+
+// word reads one of a closed list of words.
+func word[S ~string](dst *S, allowed ...S) field {
+	return func(path string, v any) error {
+		s, ok := v.(string)
+		if !ok {
+			return bad(path, engine.KindType, v, "must be text")
+		}
+		if !slices.Contains(allowed, S(s)) {
+			words := make([]string, len(allowed))
+			for i, a := range allowed {
+				words[i] = string(a)
+			}
+			return bad(path, engine.KindUnknown, v, "allowed: "+strings.Join(words, ", "))
+		}
+		*dst = S(s)
+		return nil
+	}
+}
+
+// orNull lets null mean unset: the field is not called.
+func orNull(f field) field {
+	return func(path string, v any) error {
+		if v == nil {
+			return nil
+		}
+		return f(path, v)
+	}
+}
+
+// unlimited lets null mean that a limit is switched off.
+func unlimited(dst *uint64) field {
+	number := integer(dst, 0, maxU64)
+	return func(path string, v any) error {
+		if v == nil {
+			*dst = engine.Unlimited
+			return nil
+		}
+		return number(path, v)
+	}
+}
+
+// unsupported recognises a key and refuses it: a setting must never be ignored.
+func unsupported(path string, v any) error {
+	if v == nil {
+		return nil
+	}
+	if list, ok := v.([]any); ok && len(list) == 0 {
+		return nil
+	}
+	return &engine.SettingError{Setting: path, Kind: engine.KindUnsupported, Allowed: "not supported by this build"}
+}
