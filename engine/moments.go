@@ -1,5 +1,7 @@
 package engine
 
+import "math/bits"
+
 // Moments keeps count, sum and sum of squares of integers that come and go, so that their population variance needs no
 // walk over them. The zero value is empty.
 type Moments struct {
@@ -35,6 +37,9 @@ func (m *Moments) Variance() float64 {
 	if m.N == 0 {
 		return 0
 	}
-	n := uint64(m.N)
-	return float64(n*m.sq-uint64(m.Sum)*uint64(m.Sum)) / float64(n*n)
+	high, low := bits.Mul64(uint64(m.N), m.sq)
+	meanHigh, meanLow := bits.Mul64(uint64(m.Sum), uint64(m.Sum))
+	low, borrow := bits.Sub64(low, meanLow, 0)
+	high, _ = bits.Sub64(high, meanHigh, borrow)
+	return (float64(high)*(1<<64) + float64(low)) / (float64(m.N) * float64(m.N))
 }

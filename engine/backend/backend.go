@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"mockbench/engine"
+	"mockbench/engine/sglang"
 	"mockbench/engine/spec"
 	"mockbench/engine/timing"
 	"mockbench/engine/vllm"
@@ -36,9 +37,11 @@ func New(cfg engine.Config, o Identity) (engine.Scheduler, error) {
 	switch cfg.Backend {
 	case engine.VLLM:
 		return vllm.New(cfg, vllm.Options{Rank: o.Rank, Ranks: o.Ranks, Timing: model, Sampler: sampler}), nil
+	case engine.SGLang:
+		return sglang.New(cfg, o.Rank, o.Ranks, timing.NewTimer(model, cfg), sampler)
 	}
 	return nil, &engine.SettingError{Setting: "engine.backend", Kind: engine.KindUnsupported,
-		Given: string(cfg.Backend), Allowed: "must be vllm"}
+		Given: string(cfg.Backend), Allowed: "must be vllm or sglang"}
 }
 
 // NewGroup returns the idle ranks of one worker behind their barrier.

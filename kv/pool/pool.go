@@ -76,12 +76,6 @@ func (p *Pool) Match(hashes []uint64, dst []int32) (units []int32, referenced in
 	return dst, referenced
 }
 
-// Resident reports whether a hash is cached.
-func (p *Pool) Resident(hash uint64) bool {
-	_, ok := p.index.get(hash)
-	return ok
-}
-
 // Reserve references hits, which Match found, and appends them and n private units to dst. It evicts if free units do
 // not suffice, and changes nothing if there is not enough to evict besides the hits.
 func (p *Pool) Reserve(hits []int32, n int, dst []int32) ([]int32, bool) {
@@ -224,13 +218,4 @@ func (p *Pool) unlink(u int32) {
 	}
 	t.prev, t.next = none, none
 	p.inactive.n--
-}
-
-// Hashes calls f for every resident hash, in no order.
-func (p *Pool) Hashes(f func(hash uint64)) {
-	for _, e := range p.index.slots {
-		if e.unit != 0 {
-			f(e.hash)
-		}
-	}
 }
