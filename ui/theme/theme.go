@@ -7,6 +7,7 @@ package theme
 import (
 	"mockbench/engine"
 	"mockbench/ui/grid"
+	"mockbench/ui/widget"
 )
 
 // Styles of the screen. The Cell styles are letters on a coloured background, the Ink styles glyphs on the default
@@ -41,7 +42,7 @@ const (
 
 // Evicted is the state of a block that lost its contents in the last second. The engine has no such state: the screen
 // derives it from the evictions of a snapshot.
-const Evicted = engine.BlockHost + 1
+const Evicted = widget.Evicted
 
 // States is the number of block states with Evicted.
 const States = int(Evicted) + 1

@@ -1,0 +1,265 @@
+// Package feed carries pass records from the goroutine of a worker to the screen. A [Feed] copies what the screen
+// needs of each record into a bounded buffer; if the screen does not fetch it in time the oldest frames are dropped and
+// counted. The worker never waits for more than a swap of two buffers.
+package feed
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"mockbench/engine"
+	"mockbench/kv"
+)
+
+// Bounds of one batch.
+const (
+	MaxFrames = 1024
+	maxItems  = 16384
+	maxEvents = 512
+	passItems = 512 // requests copied of one pass
+	passEvent = 32  // KV events copied of one pass
+)
+
+// Frame is one pass in figures.
+type Frame struct {
+	Number     uint64
+	Start, End engine.Time
+	RankEnd    engine.Time
+	Rank       int
+	New        int // prefill tokens computed
+	Cached     int // prompt tokens of admitted requests found in a cache
+	Decode     int // decode tokens computed
+	Prefills   int // requests with a part of their prompt in the pass
+	Chunked    int // of those, prompts not finished in the pass
+	Decodes    int // requests decoding
+	Preempted  int
+	Budget     uint64
+	Load       engine.Load // after the pass
+	FirstItem  int         // requests of the pass are Batch.Items[FirstItem:FirstItem+Items]
+	Items      int
+}
+
+// Item is one request in a pass.
+type Item struct {
+	Label  string
+	Tokens int // computed in the pass
+	Prompt int // of those, prompt tokens
+	Done   int // tokens with KV after the pass
+	Length int // known tokens
+	Total  int // prompt and output asked for
+	Fresh  bool
+}
+
+// Event is one KV event.
+type Event struct {
+	kv.Event
+	Rank  int
+	At    engine.Time // when it became visible
+	First uint64      // sequence hash of its first block
+}
+
+// Totals are sums over everything since the start, dropped frames included.
+type Totals struct {
+	Passes, Preemptions, Finished, Rejected uint64
+	OutputTokens                            uint64
+	PromptTokens, ReusedTokens              uint64 // of first admissions
+	HostTokens                              uint64 // loaded from the host tier
+	Events, Stored, Removed                 uint64 // KV events, and blocks in them
+	Time                                    engine.Time
+}
+
+// Batch is what happened between two calls of Drain.
+type Batch struct {
+	Frames  []Frame // oldest first
+	Items   []Item
+	Events  []Event // oldest first
+	Dropped uint64  // frames and events dropped so far
+	Totals  Totals
+	Loads   []engine.Load // latest of each rank
+
+	frame, event int // index of the oldest, once a buffer has come round
+}
+
+func (b *Batch) reset() {
+	b.Frames, b.Items, b.Events = b.Frames[:0], b.Items[:0], b.Events[:0]
+	b.frame, b.event = 0, 0
+}
+
+// Feed is an engine.Reader for all ranks of one worker.
+type Feed struct {
+	// Detail asks for the requests of each pass.
+	Detail atomic.Bool
+
+	mu   sync.Mutex
+	fill Batch
+}
+
+// New returns a feed of a worker with that many ranks.
+func New(ranks int) *Feed {
+	f := &Feed{}
+	f.fill.Loads = make([]engine.Load, ranks)
+	return f
+}
+
+// Drain hands over everything since the last call in b, whose buffers are used again.
+func (f *Feed) Drain(b *Batch) {
+	b.reset()
+	f.mu.Lock()
+	b.Totals, b.Dropped = f.fill.Totals, f.fill.Dropped
+	b.Loads = append(b.Loads[:0], f.fill.Loads...)
+	*b, f.fill = f.fill, *b
+	f.mu.Unlock()
+	turn(b.Frames, b.frame)
+	turn(b.Events, b.event)
+}
+
+// turn brings a ring whose oldest element is at head into order.
+func turn[T any](ring []T, head int) {
+	if head > 0 {
+		slices.Reverse(ring[:head])
+		slices.Reverse(ring[head:])
+		slices.Reverse(ring)
+	}
+}
+
+// Load takes the load of a rank as it changes between passes.
+func (f *Feed) Load(rank int, now engine.Time, l engine.Load) {
+	f.mu.Lock()
+	f.fill.Loads[rank] = l
+	f.fill.Totals.Time = max(f.fill.Totals.Time, now)
+	f.mu.Unlock()
+}
+
+// Pass takes one record.
+func (f *Feed) Pass(p *engine.Pass) {
+	frame, sums := figures(p)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b := &f.fill
+	b.Loads[p.Rank] = p.Load
+	b.Totals.add(&sums)
+	b.addEvents(p)
+	if p.Idle || len(p.Work) == 0 && len(p.Preemptions) == 0 {
+		return
+	}
+	if f.Detail.Load() {
+		b.addItems(p, &frame)
+	}
+	if len(b.Frames) < MaxFrames {
+		b.Frames = append(b.Frames, frame)
+		return
+	}
+	b.Frames[b.frame] = frame
+	b.frame = (b.frame + 1) % MaxFrames
+	b.Dropped++
+}
+
+func (t *Totals) add(s *Totals) {
+	t.Passes += s.Passes
+	t.Preemptions += s.Preemptions
+	t.Finished += s.Finished
+	t.Rejected += s.Rejected
+	t.OutputTokens += s.OutputTokens
+	t.PromptTokens += s.PromptTokens
+	t.ReusedTokens += s.ReusedTokens
+	t.HostTokens += s.HostTokens
+	t.Events += s.Events
+	t.Stored += s.Stored
+	t.Removed += s.Removed
+	t.Time = max(t.Time, s.Time)
+}
+
+// figures sums one record up.
+func figures(p *engine.Pass) (f Frame, t Totals) {
+	f = Frame{Number: p.Number, Start: p.Start, End: p.End, RankEnd: p.RankEnd, Rank: p.Rank, Budget: p.Budget,
+		Load: p.Load, Preempted: len(p.Preemptions)}
+	for i := range p.Work {
+		w := &p.Work[i]
+		switch {
+		case w.Prompt > 0:
+			f.New += w.Tokens
+			f.Prefills++
+			if w.Prefix+w.Prompt < len(w.Request.Prompt) {
+				f.Chunked++
+			}
+		case w.Waited: // a resumed request whose lost output tokens are computed again
+			f.New += w.Tokens
+			f.Prefills++
+		default:
+			f.Decode += w.Tokens
+			f.Decodes++
+		}
+	}
+	for i := range p.Admissions {
+		a := &p.Admissions[i]
+		f.Cached += a.Reused
+		t.HostTokens += uint64(a.HostReused)
+		if a.First {
+			t.PromptTokens += uint64(len(a.Request.Prompt))
+			t.ReusedTokens += uint64(a.Reused)
+		}
+	}
+	for i := range p.Outputs {
+		o := &p.Outputs[i]
+		if o.HasToken {
+			t.OutputTokens++
+		}
+		if o.Rejected {
+			t.Rejected++
+		} else if o.Completed {
+			t.Finished++
+		}
+	}
+	if !p.Idle {
+		t.Passes = 1
+	}
+	t.Preemptions, t.Time = uint64(len(p.Preemptions)), p.End
+	for i := range p.Events.List {
+		if e := &p.Events.List[i]; e.Kind == kv.Stored {
+			t.Stored += uint64(e.Count)
+		} else {
+			t.Removed += uint64(e.Count)
+		}
+	}
+	t.Events = uint64(len(p.Events.List))
+	return f, t
+}
+
+func (b *Batch) addItems(p *engine.Pass, f *Frame) {
+	n := min(len(p.Work), passItems)
+	if len(b.Items)+n > maxItems {
+		return
+	}
+	f.FirstItem, f.Items = len(b.Items), n
+	for i := range n {
+		w := &p.Work[i]
+		done := w.Length
+		if w.Prompt > 0 {
+			done = w.Prefix + w.Tokens
+		}
+		b.Items = append(b.Items, Item{Label: w.Request.Label, Tokens: w.Tokens, Prompt: w.Prompt, Done: done,
+			Length: w.Length, Total: len(w.Request.Prompt) + w.Request.OutputLimit(), Fresh: w.Waited})
+	}
+}
+
+func (b *Batch) addEvents(p *engine.Pass) {
+	list := p.Events.List
+	if len(list) > passEvent {
+		b.Dropped += uint64(len(list) - passEvent)
+		list = list[len(list)-passEvent:]
+	}
+	for _, e := range list {
+		out := Event{Event: e, Rank: p.Rank, At: p.End}
+		if e.Count > 0 {
+			out.First = p.Events.Sequence[e.Offset]
+		}
+		if len(b.Events) < maxEvents {
+			b.Events = append(b.Events, out)
+			continue
+		}
+		b.Events[b.event] = out
+		b.event = (b.event + 1) % maxEvents
+		b.Dropped++
+	}
+}

@@ -1,0 +1,150 @@
+// Package keys is the one table of the screen's keys: the screen looks its actions up here, and the help and the
+// documents are made from it.
+package keys
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Action is what a key asks for.
+type Action int
+
+const (
+	None Action = iota
+	Quit
+	Help
+	Pause
+	Step
+	Faster
+	Slower
+	RealSpeed
+	NextPanel
+	PrevPanel
+	Panel // the digit says which
+	NextWorker
+	PrevWorker
+	Rank
+	Up
+	Down
+	Left
+	Right
+	PageUp
+	PageDown
+	Home
+	End
+	Enter
+	Back
+	Order
+	Lens
+	Filter
+	Freeze
+	Suspend
+	Redraw
+)
+
+// Where says in which panels a key acts.
+type Where uint16
+
+const (
+	Overview Where = 1 << iota
+	Blocks
+	Host
+	Batch
+	Requests
+	Routing
+	Latency
+	Events
+	Knobs
+
+	Everywhere Where = 1<<iota - 1
+)
+
+// Binding is one row of the table.
+type Binding struct {
+	Action  Action
+	Keys    []string // as the terminal library names them; the first is shown
+	Shown   string   // instead of the first key, if set
+	Short   string   // for the line at the bottom; empty: not shown there
+	Long    string   // for the help
+	Where   Where
+	Changes bool // acts on the run: off when the screen is read-only
+}
+
+// Table lists all keys in the order of the help.
+var Table = []Binding{
+	{Pause, []string{" "}, "space", "pause", "pause or resume simulated time; connections stay alive", Everywhere, true},
+	{Step, []string{"."}, "", "step", "pause, then run one pass of the selected worker", Everywhere, true},
+	{Faster, []string{"+", "="}, "+", "", "double the speed of simulated time", Everywhere, true},
+	{Slower, []string{"-", "_"}, "-", "", "halve the speed of simulated time", Everywhere, true},
+	{RealSpeed, []string{"0"}, "", "", "speed 1", Everywhere, true},
+
+	{Panel, []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}, "1-9", "", "go to a panel", Everywhere, false},
+	{NextPanel, []string{"tab", "shift+right", "ctrl+right"}, "", "", "next panel", Everywhere, false},
+	{PrevPanel, []string{"shift+tab", "shift+left", "ctrl+left"}, "", "", "previous panel", Everywhere, false},
+	{PrevWorker, []string{"["}, "", "", "previous worker", Everywhere, false},
+	{NextWorker, []string{"]"}, "", "", "next worker", Everywhere, false},
+	{Rank, []string{"r"}, "", "", "next data-parallel rank of the worker", Overview | Blocks | Batch | Requests, false},
+
+	{Up, []string{"up", "k"}, "", "", "up: worker, cell or row", Everywhere, false},
+	{Down, []string{"down", "j"}, "", "", "down", Everywhere, false},
+	{Left, []string{"left", "h"}, "", "", "left: cell, or an earlier pass", Blocks | Batch, false},
+	{Right, []string{"right", "l"}, "", "", "right: cell, or a later pass", Blocks | Batch, false},
+	{PageUp, []string{"pgup", "ctrl+u"}, "", "", "a page up", Everywhere, false},
+	{PageDown, []string{"pgdown", "ctrl+d"}, "", "", "a page down", Everywhere, false},
+	{Home, []string{"home", "g"}, "", "", "to the first one", Everywhere, false},
+	{End, []string{"end", "G"}, "", "", "to the last one; in Batch back to the present", Everywhere, false},
+
+	{Order, []string{"o"}, "", "order", "order of the rows", Overview | Requests, false},
+	{Enter, []string{"enter"}, "", "zoom", "one block a cell, or the whole pool", Blocks, false},
+	{Lens, []string{"f"}, "", "lens", "show one state: each cell in tenths of its blocks", Blocks, false},
+	{Freeze, []string{"f"}, "", "freeze", "stop or follow the list", Events, false},
+	{Filter, []string{"/"}, "", "filter", "show only rows that contain a text; ! in front inverts", Requests | Events, false},
+	{Back, []string{"esc"}, "", "", "close, leave zoom, clear the filter, back to the present", Everywhere, false},
+
+	{Help, []string{"?"}, "", "help", "this help", Everywhere, false},
+	{Redraw, []string{"ctrl+l"}, "", "", "draw the screen anew", Everywhere, false},
+	{Suspend, []string{"ctrl+z"}, "", "", "put the program to sleep; simulated time stops", Everywhere, false},
+	{Quit, []string{"q", "ctrl+c"}, "", "quit", "drain and quit; again: quit at once", Everywhere, false},
+}
+
+// Find returns the binding of a key in a panel.
+func Find(key string, panel Where) (Binding, bool) {
+	for _, b := range Table {
+		if b.Where&panel == 0 {
+			continue
+		}
+		for _, k := range b.Keys {
+			if k == key {
+				return b, true
+			}
+		}
+	}
+	return Binding{}, false
+}
+
+// Name returns the key as it is shown to people.
+func (b Binding) Name() string {
+	if b.Shown != "" {
+		return b.Shown
+	}
+	return b.Keys[0]
+}
+
+// Names returns all keys as they are shown to people.
+func (b Binding) Names() string {
+	if b.Shown != "" {
+		return b.Shown
+	}
+	return strings.Join(b.Keys, " ")
+}
+
+// Markdown returns the table for the documents.
+func Markdown() string {
+	var s strings.Builder
+	s.WriteString("| key | action |\n|---|---|\n")
+	for _, b := range Table {
+		fmt.Fprintf(&s, "| `%s` | %s |\n", b.Names(), b.Long)
+	}
+	return s.String()
+}

@@ -1,0 +1,39 @@
+package keys
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNoKeyHasTwoMeaningsInOnePanel(t *testing.T) {
+	seen := map[string]Where{}
+	for _, b := range Table {
+		for _, k := range b.Keys {
+			if both := seen[k] & b.Where; both != 0 {
+				t.Errorf("key %q has two meanings in panels %b", k, both)
+			}
+			seen[k] |= b.Where
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	for _, c := range []struct {
+		key   string
+		panel Where
+		want  Action
+	}{
+		{"q", Overview, Quit}, {"f", Blocks, Lens}, {"f", Events, Freeze}, {"f", Latency, None}, {"5", Routing, Panel},
+		{" ", Knobs, Pause}, {"left", Events, None},
+	} {
+		if b, _ := Find(c.key, c.panel); b.Action != c.want {
+			t.Errorf("%q: got %v, want %v", c.key, b.Action, c.want)
+		}
+	}
+}
+
+func TestMarkdownListsEveryRow(t *testing.T) {
+	if got, want := strings.Count(Markdown(), "\n"), len(Table)+2; got != want {
+		t.Errorf("%d lines, want %d", got, want)
+	}
+}
