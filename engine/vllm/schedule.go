@@ -1,6 +1,8 @@
 package vllm
 
 import (
+	"slices"
+
 	"mockbench/engine"
 	"mockbench/kv"
 )
@@ -62,6 +64,9 @@ func (s *Scheduler) allocate(q *sequence, target, matched int) outcome {
 		var hits []int32
 		if matched > own {
 			hits = s.hits[own:matched]
+		}
+		if cap(q.units) < need {
+			q.units = slices.Grow(q.units, need-own+outputBlocks)
 		}
 		var ok bool
 		if q.units, ok = s.pool.Reserve(hits, need-own-len(hits), q.units); ok {

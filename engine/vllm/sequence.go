@@ -1,6 +1,8 @@
 package vllm
 
 import (
+	"slices"
+
 	"mockbench/engine"
 	"mockbench/kv"
 )
@@ -55,11 +57,16 @@ func (q *sequence) token(i int) uint32 {
 	return kv.SyntheticToken(q.req.ID, k)
 }
 
+// outputBlocks is how many blocks of output a sequence has room for from the start.
+const outputBlocks = 16
+
 // start prepares a sequence, fresh or used before, for a request.
 func (s *Scheduler) start(q *sequence, r *engine.Request, now engine.Time) {
 	*q = sequence{req: r, prompt: len(r.Prompt), length: len(r.Prompt), limit: s.policy.OutputLimit(len(r.Prompt), r.OutputLimit()),
 		units: q.units[:0], sequence: q.sequence[:0], local: q.local[:0], since: now}
 	if s.cfg.EnablePrefixCaching {
+		blocks := q.prompt/s.blockSize + min(q.limit/s.blockSize, outputBlocks)
+		q.local, q.sequence = slices.Grow(q.local, blocks), slices.Grow(q.sequence, blocks)
 		q.local, q.sequence = kv.AppendHashes(q.local, q.sequence, r.Prompt, s.blockSize)
 	}
 }
