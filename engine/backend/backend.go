@@ -8,6 +8,7 @@ import (
 	"mockbench/engine/sglang"
 	"mockbench/engine/spec"
 	"mockbench/engine/timing"
+	"mockbench/engine/trtllm"
 	"mockbench/engine/vllm"
 )
 
@@ -34,14 +35,14 @@ func New(cfg engine.Config, o Identity) (engine.Scheduler, error) {
 	if rates != nil {
 		sampler = spec.NewSampler(rates, cfg.MTPSeed+o.Worker*uint64(o.Ranks)+uint64(o.Rank))
 	}
+	options := vllm.Options{Rank: o.Rank, Ranks: o.Ranks, Timing: model, Sampler: sampler}
 	switch cfg.Backend {
-	case engine.VLLM:
-		return vllm.New(cfg, vllm.Options{Rank: o.Rank, Ranks: o.Ranks, Timing: model, Sampler: sampler}), nil
 	case engine.SGLang:
 		return sglang.New(cfg, o.Rank, o.Ranks, timing.NewTimer(model, cfg), sampler)
+	case engine.TRTLLM:
+		return trtllm.New(cfg, options), nil
 	}
-	return nil, &engine.SettingError{Setting: "engine.backend", Kind: engine.KindUnsupported,
-		Given: string(cfg.Backend), Allowed: "must be vllm or sglang"}
+	return vllm.New(cfg, options), nil
 }
 
 // NewGroup returns the idle ranks of one worker behind their barrier.

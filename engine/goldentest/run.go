@@ -15,15 +15,16 @@ type Builder func(cfg engine.Config, c *Case) (*engine.Group, error)
 
 // run drives one case with the recorded clock.
 type run struct {
-	t        *testing.T
-	c        *Case
-	cfg      engine.Config
-	group    *engine.Group
-	requests map[string]*engine.Request
-	rankOf   map[string]int
-	shadows  []shadow
-	indexes  []map[uint64]bool // hashes that events say are in the device pool, by rank
-	labels   map[uint64]string
+	t         *testing.T
+	c         *Case
+	cfg       engine.Config
+	group     *engine.Group
+	requests  map[string]*engine.Request
+	rankOf    map[string]int
+	receivers map[uint64]string // request of each handoff to a destination
+	shadows   []shadow
+	indexes   []map[uint64]bool // hashes that events say are in the device pool, by rank
+	labels    map[uint64]string
 
 	arrivals []request
 	commands []command
@@ -50,7 +51,8 @@ func Run(t *testing.T, c *Case, build Builder) {
 		t.Fatal(err)
 	}
 	r := &run{t: t, c: c, cfg: cfg, group: group, requests: map[string]*engine.Request{}, rankOf: map[string]int{},
-		labels: map[uint64]string{}, shadows: make([]shadow, c.Input.DPSize)}
+		receivers: map[uint64]string{},
+		labels:    map[uint64]string{}, shadows: make([]shadow, c.Input.DPSize)}
 	for range c.Input.DPSize {
 		r.indexes = append(r.indexes, map[uint64]bool{})
 	}

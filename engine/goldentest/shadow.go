@@ -8,7 +8,30 @@ import (
 )
 
 // shadow follows the queues of one rank through the pass records alone, to show that the records suffice for that.
-type shadow struct{ waiting, running []string }
+type shadow struct {
+	waiting, running []string
+	reserved         []string // destinations with room that do not run yet, in order
+	arrived          []string // those of them whose KV has arrived, in any order
+}
+
+// queue returns what waits for a pass: destinations whose KV has arrived, then the waiting queue.
+func (s *shadow) queue() (list []string) {
+	for _, id := range s.reserved {
+		if slices.Contains(s.arrived, id) {
+			list = append(list, id)
+		}
+	}
+	return append(list, s.waiting...)
+}
+
+// reserve notes the destinations that got their room.
+func (s *shadow) reserve(steps []engine.Handoff) {
+	for _, h := range steps {
+		if h.Kind == engine.DestinationReserved {
+			s.reserved = append(s.reserved, h.Request.Label)
+		}
+	}
+}
 
 func remove(list []string, id string) []string {
 	if i := slices.Index(list, id); i >= 0 {
@@ -21,6 +44,7 @@ func (s *shadow) submit(id string) { s.waiting = append(s.waiting, id) }
 
 func (s *shadow) drop(id string) {
 	s.waiting, s.running = remove(s.waiting, id), remove(s.running, id)
+	s.reserved, s.arrived = remove(s.reserved, id), remove(s.arrived, id)
 }
 
 func (s *shadow) admit(a engine.Admission) {
@@ -88,7 +112,7 @@ func (s *shadow) matches(snapshot *engine.Snapshot) error {
 		name string
 		own  []string
 		rows []engine.RequestState
-	}{{"running", s.running, snapshot.Running}, {"waiting", s.waiting, snapshot.Waiting}} {
+	}{{"running", s.running, snapshot.Running}, {"waiting", s.queue(), snapshot.Waiting}} {
 		var rows []string
 		for _, r := range q.rows {
 			rows = append(rows, r.Request.Label)

@@ -102,6 +102,7 @@ func (r *run) result(f map[string]any, rank int, p *engine.Pass) {
 	put(f, "out", out)
 	put(f, "kv", r.events(rank, &p.Events))
 	put(f, "life", life(p.Handoffs))
+	r.shadows[rank].reserve(p.Handoffs)
 	f["met"] = met(p.Load)
 	m := p.FPM
 	f["fpm"] = []any{m.PrefillRequests, m.PrefillTokens, m.PrefillLengthVar, m.PrefillKVTokens, m.DecodeRequests,
@@ -133,22 +134,20 @@ func (r *run) inspect(f map[string]any, rank int, p *engine.Pass) {
 	}
 	owners := []any{}
 	for _, q := range append(snapshot.Waiting, snapshot.Running...) {
-		if q.Computed > 0 {
-			output := q.Request.OutputLimit()
-			if n := r.cfg.MaxModelLen; n > 0 {
-				output = min(output, n-len(q.Request.Prompt))
-			}
-			output = min(output, r.cfg.NumGPUBlocks*r.cfg.BlockSize-len(q.Request.Prompt))
-			owners = append(owners, []any{q.Request.Label, q.Generated, q.Computed, q.Computed,
-				(len(q.Request.Prompt) + output + r.cfg.BlockSize - 1) / r.cfg.BlockSize})
-			if q.Blocks != (q.Computed+r.cfg.BlockSize-1)/r.cfg.BlockSize {
-				r.t.Errorf("pass at %v: %s owns %d blocks for %d tokens", p.Start, q.Request.Label, q.Blocks, q.Computed)
-			}
+		output := q.Request.OutputLimit()
+		if n := r.cfg.MaxModelLen; n > 0 {
+			output = min(output, n-len(q.Request.Prompt))
+		}
+		output = min(output, r.cfg.NumGPUBlocks*r.cfg.BlockSize-len(q.Request.Prompt))
+		owners = append(owners, []any{q.Request.Label, q.Generated, q.Computed, q.Computed,
+			(len(q.Request.Prompt) + output + r.cfg.BlockSize - 1) / r.cfg.BlockSize})
+		if q.Blocks != (q.Computed+r.cfg.BlockSize-1)/r.cfg.BlockSize {
+			r.t.Errorf("pass at %v: %s owns %d blocks for %d tokens", p.Start, q.Request.Label, q.Blocks, q.Computed)
 		}
 	}
 	f["req"] = owners
 	s := &r.shadows[rank]
-	f["q"] = map[string]any{"w": words(s.waiting), "r": words(s.running)}
+	f["q"] = map[string]any{"w": words(s.queue()), "r": words(s.running)}
 }
 
 // events names blocks by the labels of the recording, and follows what they say of the pool.
@@ -253,6 +252,7 @@ func (r *run) command(c command, now float64, mid bool) map[string]any {
 		step["kv"] = r.events(rank, result.Events)
 	}
 	put(step, "life", life(result.Steps))
+	r.shadows[rank].reserve(result.Steps)
 	return step
 }
 
@@ -269,9 +269,12 @@ func (r *run) handoff(c command, rank int, at engine.Time) (result engine.Comman
 		word, err = "submitted", d.SubmitSource(q, handoff, at)
 	case "reserve":
 		word = "accepted"
+		r.receivers[c.Handoff] = c.ID
 		result, err = d.Reserve(q, handoff, at)
 	case "activate":
-		result = d.Activate(handoff, at)
+		if result = d.Activate(handoff, at); result.Applied {
+			r.shadows[rank].arrived = append(r.shadows[rank].arrived, r.receivers[c.Handoff])
+		}
 	case "release_source":
 		result = d.ReleaseSource(handoff, at)
 	case "cancel_source":

@@ -4,10 +4,8 @@ import "mockbench/engine"
 
 // Head is the first request of the queue as a capacity policy sees it. Sizes are blocks.
 type Head struct {
-	Known      int  // blocks of its known tokens
-	Final      int  // blocks of its prompt and all its output
-	Referenced int  // of Known, cached blocks that others use
-	Ran        bool // was admitted before
+	Known int // of the known tokens
+	Final int // of the prompt and all output
 }
 
 // Policy decides what the pool may be promised to.
@@ -15,34 +13,26 @@ type Policy interface {
 	// OutputLimit returns how many output tokens a request gets that asked for some.
 	OutputLimit(prompt, asked int) int
 
-	// Recompute reports whether a completely cached request computes its last block again, to have something to decode
-	// from, and whether drafts need one more block computed.
-	Recompute() bool
+	// Size returns the blocks that a request must find, of those it shares with others or not.
+	Size(h Head) int
 
-	// Oversized reports whether a request can never be admitted to a pool of capacity blocks.
-	Oversized(h Head, capacity int) bool
-
-	// Need returns the blocks a head must find available.
-	Need(h Head) int
-
-	// Promised returns how many blocks of those that are not active must be kept for a running request that owns some.
-	Promised(final, owned int) int
+	// ToCompletion reports whether a request that runs is promised its Final blocks. Then nothing is ever preempted, a
+	// cached prompt is reused whole, and a received prompt shares nothing.
+	ToCompletion() bool
 }
 
 // optimistic is vLLM's policy: the known tokens must fit, growth is dealt with by preemption.
 type optimistic struct{}
 
-func (optimistic) OutputLimit(_, asked int) int        { return asked }
-func (optimistic) Recompute() bool                     { return true }
-func (optimistic) Oversized(h Head, capacity int) bool { return !h.Ran && h.Known > capacity }
-func (optimistic) Need(h Head) int                     { return h.Known - h.Referenced }
-func (optimistic) Promised(_, _ int) int               { return 0 }
+func (optimistic) OutputLimit(_, asked int) int { return asked }
+func (optimistic) Size(h Head) int              { return h.Known }
+func (optimistic) ToCompletion() bool           { return false }
 
 // admit takes requests from the head of the queue until one of them has to stay. Nothing is admitted in a pass that
 // preempted.
 func (s *Scheduler) admit(deferring bool) {
 	for len(s.record.Preemptions) == 0 {
-		q := s.waiting.head
+		q := s.next()
 		if q == nil {
 			return
 		}
@@ -55,7 +45,7 @@ func (s *Scheduler) admit(deferring bool) {
 			s.reject(q)
 			continue
 		}
-		if v == hold || deferring && q.prompt > 0 && q.length-cached > 1 {
+		if v == hold || deferring && q.place == inWaiting && q.prompt > 0 && q.length-cached > 1 {
 			return
 		}
 		before := s.record.BudgetLeft
@@ -85,18 +75,20 @@ func (s *Scheduler) examine(q *sequence) (cached int, v verdict) {
 	if s.cfg.MaxModelLen > 0 && q.prompt >= s.cfg.MaxModelLen {
 		return 0, refuse
 	}
-	if q.prompt == 0 {
+	if q.prompt == 0 || q.place == destinationReady {
 		return 0, accept
+	}
+	if len(s.handoffs.pending) > 0 && !q.ran {
+		return 0, hold
 	}
 	var referenced int
 	s.hits, referenced = s.pool.Match(q.sequence, s.hits)
-	h := Head{Known: s.blocks(q.length), Final: s.blocks(q.prompt + q.limit), Ran: q.ran}
-	if s.policy.Oversized(h, s.pool.Capacity()) {
+	size := s.size(q)
+	if !q.ran && size > s.pool.Capacity() {
 		return 0, refuse
 	}
 	blocks := s.reusable(q, len(s.hits))
-	h.Referenced = min(referenced, blocks)
-	need, have := s.policy.Need(h), s.available()
+	need, have := size-min(referenced, blocks), s.available()
 	if need > have {
 		s.note(engine.TestPool, q, need, uint64(have))
 		return 0, hold
@@ -106,7 +98,7 @@ func (s *Scheduler) examine(q *sequence) (cached int, v verdict) {
 
 // reusable returns how many of the matched blocks of a head it reuses.
 func (s *Scheduler) reusable(q *sequence, matched int) int {
-	if !s.policy.Recompute() || q.generated == q.limit {
+	if s.policy.ToCompletion() || q.generated == q.limit {
 		return matched
 	}
 	matched = min(matched, (q.length-1)/s.blockSize)
@@ -116,15 +108,47 @@ func (s *Scheduler) reusable(q *sequence, matched int) int {
 	return matched
 }
 
-// available returns the blocks that a head may count on.
+// next returns the request that is admitted next: a received one whose KV has arrived goes before the queue, but not
+// before a preempted one.
+func (s *Scheduler) next() *sequence {
+	head := s.waiting.head
+	if head != nil && head.preempted {
+		return head
+	}
+	if q := s.handoffs.next(); q != nil {
+		return q
+	}
+	return head
+}
+
+func (s *Scheduler) size(q *sequence) int {
+	return s.policy.Size(Head{Known: s.blocks(q.length), Final: s.final(q)})
+}
+
+// final returns the blocks of the prompt and all output of a request.
+func (s *Scheduler) final(q *sequence) int { return s.blocks(q.prompt + q.limit) }
+
+// available returns the blocks that a head may count on: those that are not active, less what was promised.
 func (s *Scheduler) available() int {
 	n := s.pool.Capacity() - s.pool.Active()
+	if s.policy.ToCompletion() {
+		for _, q := range s.running {
+			n -= max(0, s.final(q)-len(q.units))
+		}
+		for _, q := range s.handoffs.reserved {
+			n -= max(0, s.final(q)-len(q.units))
+		}
+	}
 	return max(n, 0)
 }
 
 // enterRunning moves an admitted request from the queue to the running list.
 func (s *Scheduler) enterRunning(q *sequence, cached int) {
-	s.waiting.remove(q)
+	if q.place == destinationReady {
+		s.handoffs.leave(q)
+	} else {
+		s.waiting.remove(q)
+	}
 	s.record.Admissions = append(s.record.Admissions, engine.Admission{Request: q.req, Reused: cached, First: !q.ran})
 	if !q.ran {
 		q.ran, q.cached = true, cached

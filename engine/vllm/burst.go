@@ -20,6 +20,10 @@ func (s *Scheduler) reserveBursts() {
 			s.log.Removed(kv.Device, s.pool.TakeRemoved())
 			return
 		}
+		if s.policy.ToCompletion() {
+			s.producing = s.producing[:0]
+			return
+		}
 		s.producing = without(s.producing, s.preempt(true))
 	}
 }

@@ -31,6 +31,9 @@ func (s *Scheduler) explain() {
 // blocksToFinish returns the blocks a request needs to run alone to its end. The KV of its last token is never computed,
 // unless drafts reserve it.
 func (s *Scheduler) blocksToFinish(q *sequence) int {
+	if s.policy.ToCompletion() {
+		return s.final(q)
+	}
 	tokens := q.length + s.remaining(q)
 	if s.sampler == nil && tokens > q.prompt {
 		tokens--

@@ -25,10 +25,15 @@ func (s *Scheduler) Inspect(to *engine.Snapshot) {
 	for _, q := range s.running[:min(len(s.running), engine.SnapshotRows)] {
 		to.Running = append(to.Running, q.state())
 	}
+	for _, q := range s.handoffs.reserved {
+		if q.place == destinationReady && len(to.Waiting) < engine.SnapshotRows {
+			to.Waiting = append(to.Waiting, q.state())
+		}
+	}
 	for q := s.waiting.head; q != nil && len(to.Waiting) < engine.SnapshotRows; q = q.next {
 		to.Waiting = append(to.Waiting, q.state())
 	}
-	to.Queued = s.waiting.n
+	to.Queued = s.waiting.n + s.handoffs.arriving.N
 }
 
 func (q *sequence) state() engine.RequestState {

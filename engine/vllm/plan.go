@@ -18,13 +18,16 @@ func (s *Scheduler) Plan(now engine.Time, step uint64) *engine.Pass {
 // Commit implements engine.Scheduler.
 func (s *Scheduler) Commit(end engine.Time) *engine.Pass {
 	s.record.close(end)
+	s.pool.Now = float64(end)
+	s.attempt(&s.record.Handoffs)
+	s.record.Effect = s.record.Effect || len(s.record.Handoffs)+len(s.record.Events.List) > 0
 	s.record.Load = s.Load()
 	return &s.record.Pass
 }
 
 // Idle implements engine.Scheduler.
 func (s *Scheduler) Idle(start, end engine.Time) *engine.Pass {
-	s.record.open(s.rank, start)
+	s.open(start)
 	s.record.Idle = true
 	return s.Commit(end)
 }

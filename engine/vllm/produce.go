@@ -96,10 +96,15 @@ func (s *Scheduler) firstCached(q *sequence) int32 {
 	return int32(q.cached)
 }
 
-// finish ends a running request. sweep takes it out of the list.
+// finish ends a running request, or holds it for its handoff. sweep takes it out of the list.
 func (s *Scheduler) finish(q *sequence) {
+	if q.source {
+		s.holdSource(q)
+		return
+	}
 	s.release(q)
 	s.forget(q)
+	s.handoffs.generation++
 }
 
 // sweep drops ended requests from the running list.

@@ -1,6 +1,10 @@
 package vllm
 
-import "mockbench/engine"
+import (
+	"slices"
+
+	"mockbench/engine"
+)
 
 // record is the record of the pass under way, with what is needed to take a request's part out again.
 type record struct {
@@ -49,7 +53,7 @@ func (r *record) compact() {
 	r.Work, r.gaps = kept, false
 }
 
-// drop takes the outputs of one request out of the pass under way and reports whether there were any.
+// drop takes the outputs and handoffs of one request out of the pass under way and reports whether there were any.
 func (r *record) drop(id engine.ID) bool {
 	if !r.active {
 		return false
@@ -62,16 +66,23 @@ func (r *record) drop(id engine.ID) bool {
 	}
 	dropped := len(kept) < len(r.Outputs)
 	r.Outputs = kept
+	r.Handoffs = slices.DeleteFunc(r.Handoffs, func(h engine.Handoff) bool { return h.Request.ID == id })
 	return dropped
 }
 
 // begin opens the record of a pass of this rank.
 func (s *Scheduler) begin(now engine.Time) {
 	r := &s.record
-	r.open(s.rank, now)
+	s.open(now)
 	r.opened++
 	r.active = true
 	r.Budget, r.BudgetLeft = s.cfg.MaxNumBatchedTokens, s.cfg.MaxNumBatchedTokens
+}
+
+// open begins a record and sends events there.
+func (s *Scheduler) open(now engine.Time) {
+	s.record.open(s.rank, now)
+	s.log.To = &s.record.Events
 	s.pool.Now = float64(now)
 }
 
@@ -137,7 +148,9 @@ func (s *Scheduler) summarise() {
 	f.PrefillRequests, f.PrefillLengthVar = prefills.N, prefills.Variance()
 	f.DecodeRequests, f.DecodeKVTokens, f.DecodeKVVar = decodes.N, decodes.Sum, decodes.Variance()
 	f.QueuedPrefills, f.QueuedPrefillTokens, f.QueuedPrefillVar = w.prefills.N, w.prefills.Sum, w.prefills.Variance()
-	f.QueuedDecodes, f.QueuedDecodeKVTokens, f.QueuedDecodeKVVar = w.decodes.N, w.decodes.Sum, w.decodes.Variance()
+	queued := w.decodes
+	queued.Merge(s.handoffs.arriving)
+	f.QueuedDecodes, f.QueuedDecodeKVTokens, f.QueuedDecodeKVVar = queued.N, queued.Sum, queued.Variance()
 	p.Effect = len(p.Work)+len(p.Admissions)+len(p.Preemptions)+len(p.Outputs)+len(p.Events.List)+len(p.Handoffs) > 0
 	if !p.Effect {
 		s.explain()

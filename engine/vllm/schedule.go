@@ -73,6 +73,9 @@ func (s *Scheduler) allocate(q *sequence, target, matched int) outcome {
 			s.log.Removed(kv.Device, s.pool.TakeRemoved())
 			return scheduled
 		}
+		if s.policy.ToCompletion() {
+			return blocked // the promise kept for it should have sufficed
+		}
 		switch victim := s.preempt(false); victim {
 		case nil:
 			return blocked
@@ -99,6 +102,7 @@ func (s *Scheduler) preempt(burst bool) *sequence {
 	q.place, q.preempted, q.since = inWaiting, true, s.record.Start
 	s.waiting.pushFront(q)
 	s.preemptions++
+	s.handoffs.generation++
 	p.After = s.pressure()
 	s.record.Preemptions = append(s.record.Preemptions, p)
 	if !burst {

@@ -15,7 +15,7 @@ import (
 	"mockbench/kv/pool"
 )
 
-// Scheduler is one rank. It implements engine.Scheduler.
+// Scheduler is one rank. It implements engine.Scheduler and engine.Disaggregated.
 type Scheduler struct {
 	cfg       engine.Config
 	rank      int
@@ -31,6 +31,8 @@ type Scheduler struct {
 	running     []*sequence // in order of admission
 	preemptions uint64
 	crowded     bool // requests were still waiting when the last undisturbed pass had been scheduled
+
+	handoffs handoffs
 
 	record record
 	log    kv.Log
@@ -60,50 +62,72 @@ func New(cfg engine.Config, o Options) *Scheduler {
 		s.policy = optimistic{}
 	}
 	s.log = kv.Log{On: cfg.EmitKVEvents && cfg.EnablePrefixCaching, To: &s.record.Events}
+	s.handoffs = handoffs{byID: map[engine.ID]*sequence{}, generation: 1}
 	return s
 }
 
 // Submit implements engine.Scheduler.
 func (s *Scheduler) Submit(r *engine.Request, now engine.Time) error {
-	if s.sequences[r.ID] != nil {
-		return fmt.Errorf("rank %d: %w", s.rank, engine.ErrActive)
+	_, err := s.enqueue(r, now)
+	return err
+}
+
+func (s *Scheduler) enqueue(r *engine.Request, now engine.Time) (*sequence, error) {
+	q, err := s.own(r, now)
+	if err == nil {
+		q.place = inWaiting
+		s.waiting.pushBack(q)
 	}
-	q := s.newSequence()
+	return q, err
+}
+
+// own registers a request that is not active yet.
+func (s *Scheduler) own(r *engine.Request, now engine.Time) (*sequence, error) {
+	s.command(now)
+	if s.sequences[r.ID] != nil {
+		return nil, fmt.Errorf("rank %d: %w", s.rank, engine.ErrActive)
+	}
+	q := &sequence{}
+	if last := len(s.spare) - 1; last >= 0 {
+		q, s.spare = s.spare[last], s.spare[:last]
+	}
 	s.start(q, r, now)
 	s.sequences[r.ID] = q
-	q.place = inWaiting
-	s.waiting.pushBack(q)
-	return nil
+	return q, nil
 }
 
-func (s *Scheduler) newSequence() *sequence {
-	last := len(s.spare) - 1
-	if last < 0 {
-		return &sequence{}
-	}
-	q := s.spare[last]
-	s.spare = s.spare[:last]
-	return q
-}
-
-// Cancel implements engine.Scheduler.
+// Cancel implements engine.Scheduler. Held sources and destinations without their KV are out of its reach.
 func (s *Scheduler) Cancel(id engine.ID, now engine.Time, discard bool) engine.CancelResult {
-	s.pool.Now = float64(now)
+	s.command(now)
 	q := s.sequences[id]
-	if q == nil {
+	if q == nil || q.place != inWaiting && q.place != inRunning && q.place != destinationReady {
 		if !discard || !s.record.drop(id) {
 			return engine.CancelResult{}
 		}
 		return engine.CancelResult{Suppressed: true, Retired: true}
 	}
-	if q.place == inWaiting {
+	s.stop(q)
+	if !s.record.active {
+		s.attempt(&s.handoffs.steps)
+	}
+	return s.result(engine.CancelResult{Applied: true, Retired: true, Suppressed: s.record.drop(id)})
+}
+
+// stop takes a request out of its queue and ends it.
+func (s *Scheduler) stop(q *sequence) {
+	switch q.place {
+	case inWaiting:
 		s.waiting.remove(q)
-	} else {
+	case inRunning:
 		s.running = without(s.running, q)
+	case destinationReady:
+		s.handoffs.leave(q)
+	}
+	if len(q.units) > 0 {
+		s.handoffs.generation++
 	}
 	s.release(q)
 	s.forget(q)
-	return engine.CancelResult{Applied: true, Retired: true, Suppressed: s.record.drop(id)}
 }
 
 // without takes q out of a list and keeps the order.
@@ -117,7 +141,9 @@ func without(list []*sequence, q *sequence) []*sequence {
 }
 
 // Ready implements engine.Scheduler.
-func (s *Scheduler) Ready() bool { return s.waiting.n > 0 || len(s.running) > 0 }
+func (s *Scheduler) Ready() bool {
+	return s.waiting.n > 0 || len(s.running) > 0 || s.handoffs.next() != nil
+}
 
 // Drained implements engine.Scheduler.
 func (s *Scheduler) Drained() bool { return len(s.sequences) == 0 }
@@ -132,7 +158,7 @@ func (s *Scheduler) Advance(engine.Time) *engine.Pass { return nil }
 func (s *Scheduler) Load() engine.Load {
 	return engine.Load{
 		ActiveBlocks: s.pool.Active(), InactiveBlocks: s.pool.Inactive(), TotalBlocks: s.pool.Capacity(),
-		Running: len(s.running), Waiting: s.waiting.n, Preemptions: s.preemptions,
+		Running: len(s.running), Waiting: s.waiting.n + s.handoffs.arriving.N, Preemptions: s.preemptions,
 	}
 }
 

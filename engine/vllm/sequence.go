@@ -14,6 +14,10 @@ const (
 	gone place = iota
 	inWaiting
 	inRunning
+	sourceHeld         // complete, its KV is kept for another rank
+	destinationPending // wants room for a prompt that another rank computes
+	destinationHeld    // has the room, the KV is on its way
+	destinationReady   // the KV has arrived
 )
 
 // sequence is a request as the scheduler sees it: known tokens, the block table and how much of it is computed.
@@ -41,6 +45,10 @@ type sequence struct {
 	preempted bool // waits for the second time or more
 	answered  bool // had an output
 	since     engine.Time
+
+	handoff engine.ID
+	source  bool   // is held after its last token
+	refused uint64 // generation in which it got no room, as a pending destination
 
 	prev, next *sequence // neighbours in the waiting queue
 }
@@ -111,6 +119,7 @@ func (s *Scheduler) release(q *sequence) {
 // forget ends the life of a sequence that is in no queue and owns nothing.
 func (s *Scheduler) forget(q *sequence) {
 	delete(s.sequences, q.req.ID)
+	delete(s.handoffs.byID, q.handoff)
 	q.place, q.req = gone, nil
 	s.spare = append(s.spare, q)
 }
