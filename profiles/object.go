@@ -19,6 +19,12 @@ func NewObject() *Object { return &Object{values: map[string]any{}} }
 // Keys returns the keys in order.
 func (o *Object) Keys() []string { return o.keys }
 
+// Raw returns the value of a key that may hold dots.
+func (o *Object) Raw(key string) (any, bool) {
+	v, ok := o.values[key]
+	return v, ok
+}
+
 // Get returns the value at a dotted path.
 func (o *Object) Get(path string) (any, bool) {
 	first, rest, deeper := strings.Cut(path, ".")
@@ -56,6 +62,12 @@ func (o *Object) put(key string, v any) {
 	o.values[key] = v
 }
 
+// Delete removes a key.
+func (o *Object) Delete(key string) {
+	delete(o.values, key)
+	o.keys = slices.DeleteFunc(o.keys, func(k string) bool { return k == key })
+}
+
 // Clone returns a deep copy.
 func (o *Object) Clone() *Object {
 	c := NewObject()
@@ -88,3 +100,6 @@ func (o *Object) MarshalJSON() ([]byte, error) {
 	}
 	return append(out, '}'), nil
 }
+
+// Number is a number as text, the form in which an Object holds it.
+type Number = json.Number

@@ -153,7 +153,7 @@ func defaultValue(f *Flag) Value {
 	case Switch:
 		v.On = f.Default == "on"
 	case Int:
-		v.Int, _ = parseInt(f.Default)
+		v.Int, _ = ParseInt(f.Default)
 	case Float:
 		v.Float, _ = parseFloat(f.Default)
 	}
@@ -164,3 +164,6 @@ func defaultValue(f *Flag) Value {
 type UsageError struct{ Text string }
 
 func (e *UsageError) Error() string { return e.Text }
+
+// Default returns the value of a flag that nobody gave; the flag must exist.
+func Default(name string) Value { return (&Values{}).Get(name) }

@@ -16,8 +16,8 @@ var (
 	negativeForm = regexp.MustCompile(`^-([0-9]+|[0-9]*\.[0-9]+)$`)
 )
 
-// parseInt reads an integer of any size: decimal digits, a sign, underscores between digits, spaces around it.
-func parseInt(text string) (*big.Int, bool) {
+// ParseInt reads an integer of any size: decimal digits, a sign, underscores between digits, spaces around it.
+func ParseInt(text string) (*big.Int, bool) {
 	text = strings.TrimSpace(text)
 	if !intForm.MatchString(text) {
 		return nil, false

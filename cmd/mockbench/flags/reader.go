@@ -112,7 +112,7 @@ func (v *Value) read() string {
 	ok := true
 	switch v.Flag.Kind {
 	case Int:
-		if v.Int, ok = parseInt(v.Text); !ok {
+		if v.Int, ok = ParseInt(v.Text); !ok {
 			return "must be a whole number"
 		}
 	case Float:

@@ -1,0 +1,85 @@
+package settings
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mockbench/cmd/mockbench/flags"
+	"mockbench/profiles"
+)
+
+const conditionalConfig = "--router-conditional-disagg-config"
+
+// conditionalKeys are the keys of the JSON of that flag.
+var conditionalKeys = []string{"policy", "eff_isl_threshold", "eff_isl_ratio_threshold", "prefill_busy_threshold", "decode_busy_threshold"}
+
+// checkConditional checks the shape of the JSON whatever the router mode.
+func (r *resolver) checkConditional() error {
+	v := r.v.Get(conditionalConfig)
+	if !v.Given() {
+		return nil
+	}
+	bad := func(format string, args ...any) error {
+		return &flags.UsageError{Text: v.Spelling + ": " + fmt.Sprintf(format, args...)}
+	}
+	o, err := profiles.ParseJSON("the value", []byte(v.Text))
+	if err != nil {
+		return bad("%v", err)
+	}
+	for _, key := range o.Keys() {
+		value, _ := o.Get(key)
+		n, isNumber := value.(json.Number)
+		switch {
+		case !slices.Contains(conditionalKeys, key):
+			return bad("%s: no such setting, known are %s", key, strings.Join(conditionalKeys, ", "))
+		case key == "policy":
+			if _, ok := value.(string); !ok {
+				return bad("policy: must be text")
+			}
+		case key == "eff_isl_threshold" && (!isNumber || strings.ContainsAny(n.String(), ".eE")):
+			return bad("eff_isl_threshold: must be a whole number")
+		case !isNumber && (value != nil || !strings.HasSuffix(key, "busy_threshold")):
+			return bad("%s: must be a number", key)
+		}
+	}
+	return nil
+}
+
+// conditional reads the JSON into the settings of mode kv.
+func (r *resolver) conditional(kv *profiles.Object) error {
+	v, on := r.v.Get(conditionalConfig), r.v.On("--router-conditional-disagg")
+	if v.Given() && !on {
+		return fmt.Errorf("%s: needs --router-conditional-disagg", v.Spelling)
+	}
+	if !on {
+		return nil
+	}
+	if v.Given() {
+		o, err := profiles.ParseJSON(v.Spelling, []byte(v.Text))
+		if err != nil {
+			return err
+		}
+		for _, key := range o.Keys() {
+			value, _ := o.Get(key)
+			kv.Set("conditional_disagg_"+key, value)
+		}
+	}
+	policy, _ := kv.Get("conditional_disagg_policy")
+	switch policy {
+	case "isl_bounding":
+		return nil
+	case "prefill_load", "isl_or_load":
+	default:
+		return fmt.Errorf("conditional_disagg_policy: got %q, allowed: isl_bounding, prefill_load, isl_or_load", policy)
+	}
+	if busy, _ := kv.Get("conditional_disagg_prefill_busy_threshold"); busy == nil {
+		queue, _ := kv.Get("router_queue_threshold")
+		if queue == nil {
+			return fmt.Errorf("%s: policy %s needs prefill_busy_threshold or --router-queue-threshold", conditionalConfig, policy)
+		}
+		kv.Set("conditional_disagg_prefill_busy_threshold", queue)
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package settings
+
+import (
+	"fmt"
+	"strings"
+
+	"mockbench/cmd/mockbench/flags"
+	"mockbench/engine"
+)
+
+// withoutEffect warns of given flags that change nothing.
+func (r *resolver) withoutEffect(file bool) {
+	if file {
+		r.replacedByFile()
+	}
+	var loose []string
+	for _, f := range flags.All() {
+		if f.Group == flags.GroupTiming && strings.HasPrefix(f.Name, "--ais-") && f.Name != "--ais-perf-model" && f.Name != "--ais-perf-config" && r.given(f.Name) {
+			loose = append(loose, f.Name)
+		}
+	}
+	if len(loose) > 0 && !r.v.On("--ais-perf-model") && !r.given("--ais-perf-config") {
+		r.warn("%s has no effect without --ais-perf-model", strings.Join(loose, ", "))
+	}
+	e := &r.s.Launch.Engine
+	if r.given("--sglang-page-size") && e.Backend != engine.SGLang {
+		r.warn("--sglang-page-size has no effect with engine %s", e.Backend)
+	}
+	if len(r.s.Ports.Bootstrap) > 0 && r.s.Role != engine.PrefillRole {
+		r.warn("--bootstrap-ports has no effect with role %s", r.s.Role)
+	}
+	if len(r.s.Ports.ZMQEvents) > 0 && (!e.EnablePrefixCaching || r.s.Role == engine.DecodeRole) {
+		r.warn("--zmq-kv-events-ports has no effect because this worker publishes no KV events")
+	}
+	if r.s.Load != nil {
+		for _, name := range []string{"--endpoint", "--request-plane", "--response-plane", "--event-plane", "--router-mode"} {
+			if r.given(name) {
+				r.warn("%s has no effect on a built-in load, give --discovery-backend to serve a frontend", name)
+			}
+		}
+	}
+}
+
+// replacedByFile warns of what a configuration file overrides.
+func (r *resolver) replacedByFile() {
+	var ignored []string
+	for _, v := range r.v.FromCommandLine() {
+		switch v.Flag.Group {
+		case flags.GroupEngine, flags.GroupHost, flags.GroupTiming, flags.GroupOutput, flags.GroupSGLang:
+			if v.Flag.Name != "--extra-engine-args" && v.Flag.Name != "--kv-bytes-per-token" && v.Flag.Name != "--sglang-generate" {
+				ignored = append(ignored, v.Spelling)
+			}
+		}
+	}
+	if len(ignored) > 0 {
+		r.warn("%s ignored because --extra-engine-args replaces the engine flags", strings.Join(ignored, ", "))
+	}
+	if role := r.s.Launch.Engine.Role; role != r.s.Role {
+		r.warn("engine.worker_type %s of the file differs from the registered role %s", role, r.s.Role)
+	}
+	d := &r.s.Launch.Dynamo
+	if !d.EnableLocalIndexer && r.s.Launch.Engine.EnablePrefixCaching {
+		r.warn("dynamo.enable_local_indexer is false in the file, so routers cannot recover lost KV events")
+	}
+}
+
+// Refuse returns an error for the first setting that this build recognises and cannot do.
+func Refuse(v *flags.Values, s *Settings) error {
+	for _, f := range flags.All() {
+		given := v.Get(f.Name)
+		switch {
+		case f.Later == "" || given.Source == flags.FromDefault && f.Name != "--discovery-backend":
+		case s.Load != nil && f.Group == flags.GroupWorkers:
+		case s.Launch.Engine.HostOffload != nil && f.Group == flags.GroupHost:
+		case f.Kind == flags.Switch && !given.On:
+		case f.Later == "all":
+			return fmt.Errorf("%s: not supported by this build", f.Name)
+		default:
+			for _, word := range strings.Fields(f.Later) {
+				if given.Text == word {
+					return refusedWord(f, given)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func refusedWord(f *flags.Flag, given flags.Value) error {
+	var rest []string
+	for _, word := range f.Allowed {
+		if !strings.Contains(" "+f.Later+" ", " "+word+" ") {
+			rest = append(rest, word)
+		}
+	}
+	what := "got " + given.Text
+	if given.Source == flags.FromDefault {
+		what = "the default " + given.Text
+	}
+	err := fmt.Sprintf("%s: %s is not supported by this build, allowed: %s", f.Name, what, strings.Join(rest, ", "))
+	if f.Name == "--discovery-backend" && given.Source == flags.FromDefault {
+		err += " (for the demonstration with other settings add --profile demo)"
+	}
+	return fmt.Errorf("%s", err)
+}

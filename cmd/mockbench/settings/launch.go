@@ -1,0 +1,341 @@
+package settings
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"mockbench/cmd/mockbench/flags"
+	"mockbench/engine"
+	"mockbench/profiles"
+)
+
+// launch builds the engine object, from the file or from profile and flags, and resolves it.
+func (r *resolver) launch() error {
+	if err := r.checkFlags(); err != nil {
+		return err
+	}
+	kvBytes, err := r.kvBytes()
+	if err != nil {
+		return err
+	}
+	var o *profiles.Object
+	path := r.v.Text("--extra-engine-args")
+	if path != "" {
+		o, err = r.fromFile(path)
+	} else {
+		o, err = r.fromFlags(kvBytes)
+	}
+	if err != nil {
+		return err
+	}
+	if kvBytes != nil {
+		o.Set("engine.kv_transfer_bytes_per_token", profiles.Number(kvBytes.String()))
+	}
+	l, err := profiles.Resolve(o)
+	if err != nil {
+		if path != "" {
+			return fmt.Errorf("--extra-engine-args %s: %w", path, err)
+		}
+		return r.named(err)
+	}
+	r.s.Launch, r.s.Base = l, o
+	r.s.Warnings = append(r.s.Warnings, l.Warnings...)
+	r.withoutEffect(path != "")
+	return r.checkWorkers()
+}
+
+// checkFlags checks rules that hold between flags, before any of them becomes a setting.
+func (r *resolver) checkFlags() error {
+	if !r.v.Get("--num-host-blocks").Given() {
+		for _, name := range []string{"--host-offload-d2h-bandwidth-gbps", "--host-offload-h2d-bandwidth-gbps"} {
+			if r.v.Get(name).Given() && r.v.Text("--extra-engine-args") == "" {
+				return fmt.Errorf("%s: needs --num-host-blocks", name)
+			}
+		}
+	}
+	page, block := r.v.Get("--sglang-page-size"), r.v.Get("--block-size")
+	if page.Given() && block.Given() && r.v.Text("--engine-type") == "sglang" && page.Int.Cmp(block.Int) != 0 {
+		return &flags.UsageError{Text: fmt.Sprintf("--sglang-page-size: got %s, must equal --block-size %s", page.Int, block.Int)}
+	}
+	return r.checkProfileData()
+}
+
+// checkProfileData checks that measured pass times have one of the forms that can be read.
+func (r *resolver) checkProfileData() error {
+	path := r.v.Text("--planner-profile-data")
+	if !r.v.Get("--planner-profile-data").Given() {
+		return nil
+	}
+	const forms = "must be an NPZ file, or a directory with prefill and decode data as NPZ or as JSON"
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() && !strings.HasSuffix(path, ".npz") {
+		return wrongFlag("--planner-profile-data", strconv.Quote(path), forms)
+	}
+	return nil
+}
+
+// fromFile reads the whole engine configuration from a JSON file.
+func (r *resolver) fromFile(path string) (*profiles.Object, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--extra-engine-args: %w", err)
+	}
+	o, err := profiles.ParseJSON(path, data)
+	if err != nil {
+		return nil, fmt.Errorf("--extra-engine-args: %w", err)
+	}
+	return o, nil
+}
+
+// fromFlags overlays the given flags on the profile.
+func (r *resolver) fromFlags(kvBytes fmt.Stringer) (*profiles.Object, error) {
+	o := profiles.NewObject()
+	if r.from != nil {
+		o = r.from.Launch.Clone()
+	}
+	if _, ok := o.Get("dynamo.enable_local_indexer"); !ok {
+		o.Set("dynamo.enable_local_indexer", true)
+	}
+	if r.s.Role != engine.Aggregated || r.given("--disaggregation-mode") {
+		o.Set("engine.worker_type", string(r.s.Role))
+	}
+	for _, f := range flags.All() {
+		if v := r.v.Get(f.Name); f.Field != "" && v.Given() {
+			n, err := jsonValue(v)
+			if err != nil {
+				return nil, err
+			}
+			o.Set(f.Field, n)
+		}
+	}
+	for _, step := range []func(*profiles.Object) error{r.sglang, r.ais, r.reasoning} {
+		if err := step(o); err != nil {
+			return nil, err
+		}
+	}
+	return o, r.hostOffload(o, kvBytes)
+}
+
+// jsonValue turns the value of a flag into a JSON value.
+func jsonValue(v flags.Value) (any, error) {
+	switch v.Flag.Kind {
+	case flags.Switch:
+		return v.On, nil
+	case flags.Int:
+		return profiles.Number(v.Int.String()), nil
+	case flags.Float:
+		if math.IsNaN(v.Float) || math.IsInf(v.Float, 0) {
+			return nil, wrongFlag(v.Spelling, v.Text, "must be finite")
+		}
+		return profiles.Number(strconv.FormatFloat(v.Float, 'g', -1, 64)), nil
+	}
+	return v.Text, nil
+}
+
+func (r *resolver) sglang(o *profiles.Object) error {
+	if p := r.v.Get("--sglang-schedule-policy"); p.Given() {
+		word := p.Text
+		if word == "fcfs" {
+			word = "fifo"
+		}
+		o.Set("engine.sglang.schedule_policy", word)
+	}
+	if p := r.v.Get("--sglang-page-size"); p.Given() && r.v.Text("--engine-type") == "sglang" {
+		o.Set("engine.block_size", profiles.Number(p.Int.String()))
+	}
+	return nil
+}
+
+func (r *resolver) reasoning(o *profiles.Object) error {
+	given := r.v.Text("--reasoning")
+	if given == "" || given == "null" {
+		return nil
+	}
+	v, err := profiles.ParseJSON("--reasoning", []byte(given))
+	if err != nil {
+		return err
+	}
+	o.Set("dynamo.reasoning", v)
+	return nil
+}
+
+func (r *resolver) hostOffload(o *profiles.Object, kvBytes fmt.Stringer) error {
+	if !r.v.Get("--num-host-blocks").Given() {
+		return nil
+	}
+	const host = "engine.native_host_offload."
+	for path, name := range map[string]string{
+		host + "num_host_blocks":    "--num-host-blocks",
+		host + "d2h_bandwidth_gbps": "--host-offload-d2h-bandwidth-gbps",
+		host + "h2d_bandwidth_gbps": "--host-offload-h2d-bandwidth-gbps",
+	} {
+		if v := r.v.Get(name); v.Given() {
+			n, err := jsonValue(v)
+			if err != nil {
+				return err
+			}
+			o.Set(path, n)
+		}
+	}
+	if kvBytes != nil {
+		o.Set("engine.kv_cache_bytes_per_token", profiles.Number(kvBytes.String()))
+	}
+	return nil
+}
+
+// flagOf names the flags that fill settings in another way than by the table.
+var flagOf = map[string]string{
+	"engine.worker_type":                            "--disaggregation-mode",
+	"engine.kv_transfer_bytes_per_token":            "--kv-bytes-per-token",
+	"engine.kv_cache_bytes_per_token":               "--kv-bytes-per-token",
+	"engine.native_host_offload":                    "--num-host-blocks",
+	"engine.native_host_offload.num_host_blocks":    "--num-host-blocks",
+	"engine.native_host_offload.d2h_bandwidth_gbps": "--host-offload-d2h-bandwidth-gbps",
+	"engine.native_host_offload.h2d_bandwidth_gbps": "--host-offload-h2d-bandwidth-gbps",
+	"engine.sglang.schedule_policy":                 "--sglang-schedule-policy",
+	"engine.timing_model.provider":                  "--ais-perf-model",
+	"dynamo.bootstrap_port":                         "--bootstrap-ports",
+	"dynamo.zmq_kv_events_port":                     "--zmq-kv-events-ports",
+	"dynamo.zmq_replay_port":                        "--zmq-replay-ports",
+}
+
+// named puts the flag in front of an error about a setting.
+func (r *resolver) named(err error) error {
+	var s *engine.SettingError
+	if !errors.As(err, &s) {
+		return err
+	}
+	name := flagOf[s.Setting]
+	if s.Setting == "engine.timing_model.provider" && r.v.Get("--planner-profile-data").Given() {
+		name = "--planner-profile-data"
+	}
+	if strings.HasPrefix(s.Setting, "dynamo.reasoning") {
+		name = "--reasoning"
+	}
+	for _, f := range flags.All() {
+		if f.Field == s.Setting {
+			name = f.Name
+		}
+	}
+	if name == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// checkWorkers resolves every worker once, so that a bad port of the last one is found before the first one starts.
+func (r *resolver) checkWorkers() error {
+	for i := range r.s.Workers {
+		l, err := r.s.Worker(i)
+		if err != nil {
+			return r.named(err)
+		}
+		if l.Engine.MaxNumSeqs == engine.Unlimited || l.Engine.MaxNumBatchedTokens == engine.Unlimited {
+			setting := "max_num_seqs"
+			if l.Engine.MaxNumSeqs != engine.Unlimited {
+				setting = "max_num_batched_tokens"
+			}
+			return fmt.Errorf("engine.%s: got no limit, must be bounded for a live worker", setting)
+		}
+		if l == r.s.Launch {
+			return nil // all are the same
+		}
+	}
+	return nil
+}
+
+// ais turns the AIS flags into a timing model, and draft flags with it.
+func (r *resolver) ais(o *profiles.Object) error {
+	d := profiles.NewObject()
+	identity := []struct{ flag, key string }{
+		{"--ais-system", "system"}, {"--ais-backend", "backend"}, {"--ais-backend-version", "backend_version"}, {"--ais-tp-size", "tp"},
+		{"--ais-moe-tp-size", "moe_tp_size"}, {"--ais-moe-ep-size", "moe_ep_size"}, {"--ais-attention-dp-size", "attention_dp"},
+		{"--ais-nextn", "nextn"},
+	}
+	if config := r.v.Get("--ais-perf-config"); config.Given() {
+		parsed, err := descriptor(config.Text)
+		if err != nil {
+			return &flags.UsageError{Text: "--ais-perf-config: " + err.Error()}
+		}
+		if r.v.On("--ais-perf-model") {
+			return fmt.Errorf("--ais-perf-config: cannot be combined with --ais-perf-model")
+		}
+		for _, f := range identity {
+			if r.v.Get(f.flag).Given() {
+				return fmt.Errorf("--ais-perf-config: cannot be combined with %s", f.flag)
+			}
+		}
+		d = parsed
+		if _, ok := d.Get("worker_type"); !ok {
+			d.Set("worker_type", string(r.s.Role))
+		}
+	} else if r.v.On("--ais-perf-model") {
+		d.Set("model", nil)
+		if r.s.Model.Path != "" {
+			d.Set("model", r.s.Model.Path)
+		}
+		d.Set("backend", r.v.Text("--engine-type"))
+		d.Set("system", "h200_sxm")
+		d.Set("worker_type", string(r.s.Role))
+		for _, f := range identity {
+			if v := r.v.Get(f.flag); v.Given() {
+				n, err := jsonValue(v)
+				if err != nil {
+					return err
+				}
+				d.Set(f.key, n)
+			}
+		}
+	} else {
+		r.profileData(o)
+		return nil
+	}
+	if r.v.Get("--planner-profile-data").Given() {
+		return fmt.Errorf("--planner-profile-data: cannot be combined with AIS timing, choose one")
+	}
+	o.Set("engine.timing_model.type", "external")
+	o.Set("engine.timing_model.provider", "ais")
+	o.Set("engine.timing_model.config", d)
+	return nil
+}
+
+// profileData makes measured pass times the timing model.
+func (r *resolver) profileData(o *profiles.Object) {
+	if v := r.v.Get("--planner-profile-data"); v.Given() {
+		o.Set("engine.timing_model.type", "external")
+		o.Set("engine.timing_model.provider", "dynamo_profile")
+		o.Set("engine.timing_model.config.path", v.Text)
+	}
+}
+
+// descriptor reads an AIS descriptor: JSON text, or the name of a file with it.
+func descriptor(text string) (*profiles.Object, error) {
+	if strings.HasPrefix(strings.TrimSpace(text), "{") {
+		return profiles.ParseJSON("descriptor", []byte(text))
+	}
+	data, err := os.ReadFile(text)
+	if err != nil {
+		return nil, err
+	}
+	if o, err := profiles.ParseJSON(text, data); err == nil {
+		return o, nil
+	}
+	return yamlObject(text, data)
+}
+
+func yamlObject(name string, data []byte) (*profiles.Object, error) {
+	tree, err := decodeYAML(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	again, err := json.Marshal(tree)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return profiles.ParseJSON(name, again)
+}

@@ -1,0 +1,272 @@
+// Package settings turns a command line, the environment and a profile into the checked settings of a run.
+package settings
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"mockbench/cmd/mockbench/flags"
+	"mockbench/engine"
+	"mockbench/profiles"
+)
+
+// Settings are everything a run needs to know.
+type Settings struct {
+	Model    Model
+	Endpoint Endpoint
+	Role     engine.Role // as registered; the engine has its own
+	Launch   *profiles.Launch
+	Base     *profiles.Object // what Launch was resolved from
+	Workers  int
+	Stagger  time.Duration // between worker starts
+	Ports    Ports
+	Planes   Planes
+	Router   *Router        // what the model card advertises, nil if nothing
+	Load     *profiles.Load // built-in load, nil if requests come from a frontend
+	Profile  string         // name of the profile, empty if none
+
+	Seed     uint64
+	Duration time.Duration // of the run, 0 is no limit
+	Requests uint64        // of the run, 0 is no limit
+	Report   string        // file, "-" for stdout, empty for none
+	Quirks   bool          // the reference's behaviour where it harms its users
+	Screen   Screen
+
+	// Deprecations are notes that the reference prints too; Warnings are our own. One sentence each.
+	Deprecations []string
+	Warnings     []string
+}
+
+// Model is what is served.
+type Model struct {
+	Path string // directory or hub id, empty for the built-in model
+	Name string // in API answers, empty for the path
+}
+
+// Planes are the transports.
+type Planes struct {
+	Discovery, Request, Response string
+	Event                        string // resolved: never empty
+}
+
+// Screen is how the run is shown.
+type Screen struct {
+	Force, Off    bool // --tui, --no-tui
+	FPS           int
+	NoColor       bool
+	NoMouse       bool
+	Progress      time.Duration // between progress lines
+	ProgressGiven bool
+	Quiet         bool
+	LogFile       string
+}
+
+// ProfileError is a profile that cannot be used.
+type ProfileError struct{ Err error }
+
+func (e *ProfileError) Error() string { return e.Err.Error() }
+func (e *ProfileError) Unwrap() error { return e.Err }
+
+// Bare says what a command line without any flag of the reference means.
+type Bare bool
+
+// The two meanings: the demonstration, or a worker with all defaults as in the reference.
+const (
+	Demo   Bare = true
+	NoDemo Bare = false
+)
+
+// Resolve checks the values of a command line and returns the settings of the run. Errors are *flags.UsageError,
+// *ProfileError, or any other error for a wrong setting; all are one line.
+func Resolve(v *flags.Values, lookup func(string) (string, bool), bare Bare) (*Settings, error) {
+	r := resolver{v: v, lookup: lookup, bare: bare, s: &Settings{}}
+	for _, step := range []func() error{
+		r.run, r.screen, r.deprecations, r.profile, r.role, r.planes, r.workers, r.launch, r.stagger, r.router, r.strict,
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return r.s, nil
+}
+
+// resolver fills in settings step by step.
+type resolver struct {
+	v      *flags.Values
+	lookup func(string) (string, bool)
+	bare   Bare
+	s      *Settings
+	from   *profiles.Profile // nil if none
+}
+
+func (r *resolver) warn(format string, args ...any) {
+	r.s.Warnings = append(r.s.Warnings, fmt.Sprintf(format, args...))
+}
+
+// given reports whether a flag was on the command line.
+func (r *resolver) given(name string) bool { return r.v.Get(name).Source == flags.FromFlag }
+
+// wrongFlag is the error for a value that its type allows and its setting does not.
+func wrongFlag(name, given, allowed string) error {
+	return fmt.Errorf("%s: got %s, %s", name, given, allowed)
+}
+
+func (r *resolver) run() (err error) {
+	s := r.s
+	s.Quirks, s.Report = r.v.On("--reference-quirks"), r.v.Text("--report")
+	if s.Duration, err = r.span("--duration"); err != nil {
+		return err
+	}
+	if s.Requests, err = r.count("--requests", 1, 1<<62); err != nil {
+		return err
+	}
+	s.Seed, err = r.count("--seed", 0, 1<<64-1)
+	return err
+}
+
+func (r *resolver) screen() (err error) {
+	s := &r.s.Screen
+	s.Force, s.Off, s.Quiet = r.v.On("--tui"), r.v.On("--no-tui"), r.v.On("--quiet")
+	s.NoColor, s.NoMouse = r.v.On("--no-color"), r.v.On("--no-mouse")
+	s.LogFile, s.ProgressGiven = r.v.Text("--log-file"), r.given("--progress")
+	if s.Force && s.Off {
+		return &flags.UsageError{Text: "--tui and --no-tui exclude each other"}
+	}
+	fps, err := r.count("--fps", 1, 60)
+	if err != nil {
+		return err
+	}
+	s.FPS = int(fps)
+	s.Progress, err = r.span("--progress")
+	return err
+}
+
+// span reads a time: a number of seconds, or a number with a unit.
+func (r *resolver) span(name string) (time.Duration, error) {
+	given := r.v.Get(name)
+	if given.Source == flags.FromDefault {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(given.Text)
+	if err != nil {
+		d, err = time.ParseDuration(given.Text + "s")
+	}
+	if err != nil || d < 0 {
+		return 0, &flags.UsageError{Text: fmt.Sprintf("%s: got %q, must be a time such as 30s, 2m or 1.5 (seconds)", name, given.Text)}
+	}
+	if d == 0 && name == "--duration" {
+		return 0, &flags.UsageError{Text: "--duration: got 0, must be positive"}
+	}
+	return d, nil
+}
+
+// count reads a whole number of one of our own flags.
+func (r *resolver) count(name string, low, high uint64) (uint64, error) {
+	v := r.v.Get(name)
+	if v.Int == nil {
+		return 0, nil
+	}
+	if !v.Int.IsUint64() || v.Int.Uint64() < low || v.Int.Uint64() > high {
+		return 0, &flags.UsageError{Text: fmt.Sprintf("%s: got %s, must be between %d and %d", name, v.Text, low, high)}
+	}
+	return v.Int.Uint64(), nil
+}
+
+// deprecations collects the notes on flags and variables that will go.
+func (r *resolver) deprecations() error {
+	note := func(name, version, use string) {
+		r.s.Deprecations = append(r.s.Deprecations, fmt.Sprintf("%s is deprecated and will be removed in %s; use %s.", name, version, use))
+	}
+	const next = "Dynamo 1.8.0 (two releases after 1.6.0)"
+	if r.v.Text("--sglang-schedule-policy") == "fcfs" {
+		note("--sglang-schedule-policy fcfs", next, "--sglang-schedule-policy fifo")
+	}
+	if r.v.Get("--sglang-page-size").Given() {
+		note("--sglang-page-size", next, "--block-size")
+	}
+	for _, f := range flags.All() {
+		if v := r.v.Get(f.Name); f.ReplacedBy != "" && v.Given() {
+			note(v.Spelling, "v1.7", f.ReplacedBy)
+		}
+	}
+	for _, role := range []string{"prefill", "decode"} {
+		if name := "--is-" + role + "-worker"; r.v.On(name) {
+			r.s.Deprecations = append(r.s.Deprecations, name+" is deprecated, use --disaggregation-mode="+role)
+		}
+	}
+	return nil
+}
+
+// profile opens the profile: the one that was asked for, or the demonstration if nothing about workers was said.
+func (r *resolver) profile() error {
+	name := r.v.Text("--profile")
+	if name == "" && r.bare == Demo && !r.aboutWorkers() {
+		name = "demo"
+	}
+	if name == "" {
+		return nil
+	}
+	p, err := profiles.Open(name)
+	if err != nil {
+		return &ProfileError{err}
+	}
+	r.from, r.s.Profile = p, p.Name
+	if !r.given("--discovery-backend") {
+		r.s.Load = p.Load
+	}
+	return nil
+}
+
+// aboutWorkers reports whether the command line has any flag of the reference.
+func (r *resolver) aboutWorkers() bool {
+	for _, v := range r.v.FromCommandLine() {
+		if !v.Flag.Ours {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *resolver) role() error {
+	prefill, decode, mode := r.v.On("--is-prefill-worker"), r.v.On("--is-decode-worker"), r.v.Text("--disaggregation-mode")
+	switch {
+	case prefill && decode:
+		return fmt.Errorf("--is-prefill-worker and --is-decode-worker exclude each other")
+	case (prefill || decode) && mode != "":
+		return fmt.Errorf("--is-prefill-worker, --is-decode-worker: cannot be combined with --disaggregation-mode %s", mode)
+	case prefill || mode == "prefill":
+		r.s.Role = engine.PrefillRole
+	case decode || mode == "decode":
+		r.s.Role = engine.DecodeRole
+	default:
+		r.s.Role = engine.Aggregated
+	}
+	r.s.Endpoint.Text = r.endpointText()
+	r.s.Model = Model{Path: r.v.Text("--model-path"), Name: r.v.Text("--model-name")}
+	return nil
+}
+
+func (r *resolver) planes() error {
+	p := &r.s.Planes
+	p.Discovery, p.Request, p.Response = r.v.Text("--discovery-backend"), r.v.Text("--request-plane"), r.v.Text("--response-plane")
+	p.Event = r.v.Text("--event-plane")
+	if p.Event == "" {
+		p.Event = "nats"
+		if p.Discovery == "file" || p.Discovery == "mem" {
+			p.Event = "zmq"
+		}
+	}
+	if r.s.Load != nil {
+		p.Discovery, p.Event = "mem", "zmq"
+	}
+	return nil
+}
+
+// strict turns warnings into an error if that was asked for.
+func (r *resolver) strict() error {
+	if r.v.On("--strict") && len(r.s.Warnings) > 0 {
+		return fmt.Errorf("--strict: %s", strings.Join(r.s.Warnings, "; "))
+	}
+	return nil
+}
