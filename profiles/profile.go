@@ -11,11 +11,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/BurntSushi/toml"
 
 	"mockbench/engine"
+	"mockbench/engine/router"
+	"mockbench/engine/workload"
 )
 
 // Profile is the settings of a TOML file: workers and, for a run without a frontend, a built-in load.
@@ -27,24 +28,10 @@ type Profile struct {
 	Load        *Load   // nil: requests come from a frontend
 }
 
-// Load is a built-in load with shared prefixes.
+// Load is a built-in load and how it is placed on the workers.
 type Load struct {
-	Rate           float64       // requests a second; 0 keeps Concurrency requests running instead
-	Concurrency    int           // requests in flight, all workers together
-	Prefixes       int           // different shared prefixes
-	PrefixTokens   int           // length of a shared prefix
-	SharedFraction float64       // of the requests, that start with a shared prefix
-	PromptTokens   int           // mean length of the part of a prompt that is its own
-	OutputTokens   int           // mean length of an output
-	Spread         float64       // of both lengths around their means, 0 to 1
-	Warmup         time.Duration // over which a rate rises from nothing
-	Routing        string        // placement policy
-}
-
-// DefaultLoad is what a profile's load table starts from.
-func DefaultLoad() Load {
-	return Load{Concurrency: 64, Prefixes: 16, PrefixTokens: 512, SharedFraction: 0.8, PromptTokens: 256, OutputTokens: 128,
-		Spread: 0.5, Routing: "kv"}
+	workload.Options
+	Routing router.Policy
 }
 
 //go:embed *.toml
@@ -123,34 +110,33 @@ func (p *Profile) read(o *Object) error {
 }
 
 func (p *Profile) readLoad(path string, v any) error {
-	l := DefaultLoad()
-	var warmup float64
+	l := Load{Options: workload.Options{PromptMean: 256, OutputMean: 128}, Routing: router.KV}
 	f := fields{
-		"rate":            float(&l.Rate),
-		"concurrency":     integer(&l.Concurrency, 1, 100000),
-		"prefixes":        integer(&l.Prefixes, 1, 1000000),
-		"prefix_tokens":   integer(&l.PrefixTokens, 0, 10000000),
-		"shared_fraction": float(&l.SharedFraction),
-		"prompt_tokens":   integer(&l.PromptTokens, 1, 10000000),
-		"output_tokens":   integer(&l.OutputTokens, 1, 10000000),
-		"spread":          float(&l.Spread),
-		"warmup_seconds":  float(&warmup),
-		"routing":         word(&l.Routing, "kv", "round-robin", "random", "least-loaded", "power-of-two"),
+		"rate":          float(&l.Rate),
+		"concurrency":   integer(&l.Concurrency, 0, maxInt),
+		"max_in_flight": integer(&l.MaxInFlight, 0, maxInt),
+		"prompt_mean":   integer(&l.PromptMean, 1, maxInt),
+		"prompt_spread": integer(&l.PromptSpread, 0, maxInt),
+		"output_mean":   integer(&l.OutputMean, 1, maxInt),
+		"output_spread": integer(&l.OutputSpread, 0, maxInt),
+		"prefix_count":  integer(&l.PrefixCount, 0, maxInt),
+		"prefix_length": integer(&l.PrefixLength, 0, maxInt),
+		"prefix_share":  float(&l.PrefixShare),
+		"turns":         integer(&l.Turns, 0, maxInt),
+		"think_time":    float(&l.ThinkTime),
+		"max_prompt":    integer(&l.MaxPrompt, 0, maxInt),
+		"routing":       word(&l.Routing, router.Policies()...),
 	}
 	if err := f.read(path, v); err != nil {
 		return err
 	}
-	for _, c := range []struct {
-		name      string
-		value, to float64
-	}{
-		{"rate", l.Rate, math.MaxFloat64}, {"shared_fraction", l.SharedFraction, 1}, {"spread", l.Spread, 1}, {"warmup_seconds", warmup, 3600},
-	} {
-		if !(c.value >= 0 && c.value <= c.to) {
-			return outside(path+"."+c.name, c.value, fmt.Sprintf("must be between 0 and %g", c.to))
+	if err := l.Validate(); err != nil {
+		var s *engine.SettingError
+		if errors.As(err, &s) {
+			s.Setting = path + strings.TrimPrefix(s.Setting, "workload")
 		}
+		return err
 	}
-	l.Warmup = time.Duration(warmup * float64(time.Second))
 	p.Load = &l
 	return nil
 }

@@ -86,16 +86,3 @@ func TestAnHourIsSmall(t *testing.T) {
 		}
 	}
 }
-
-func TestRingKeepsTheNewest(t *testing.T) {
-	var r Ring
-	for i := range ringLines + 7 {
-		fmt.Fprintf(&r, "line %d\n", i)
-	}
-	if got := r.Lines(2); len(got) != 2 || got[1] != fmt.Sprintf("line %d", ringLines+6) {
-		t.Errorf("got %q", got)
-	}
-	if got := r.Lines(10 * ringLines); len(got) != ringLines || got[0] != "line 7" {
-		t.Errorf("%d lines, first %q", len(got), got[0])
-	}
-}
