@@ -5,6 +5,8 @@
 // released first. Several units may hold the same hash; a lookup finds the oldest of them, the primary copy.
 package pool
 
+import "mockbench/kv/hashindex"
+
 // none is the null link.
 const none = -1
 
@@ -31,8 +33,8 @@ type Pool struct {
 	capacity int
 	units    []unit
 	notes    []note
-	free     []int32 // stack of units that were used before
-	index    index   // primary copy of each hash
+	free     []int32         // stack of units that were used before
+	index    hashindex.Index // primary copy of each hash
 	inactive struct {
 		head, tail int32
 		n          int
@@ -64,7 +66,7 @@ func (p *Pool) Active() int { return p.capacity - p.inactive.n - p.Free() }
 // them that are referenced. It changes nothing.
 func (p *Pool) Match(hashes []uint64, dst []int32) (units []int32, referenced int) {
 	for _, h := range hashes {
-		u, ok := p.index.get(h)
+		u, ok := p.index.Get(h)
 		if !ok {
 			break
 		}
@@ -139,10 +141,10 @@ func (p *Pool) Publish(u int32, hash, parent uint64, position int) (fresh bool) 
 	t := &p.units[u]
 	t.hash = hash
 	p.notes[u] = note{parent: parent, since: p.Now, position: int32(position)}
-	primary, exists := p.index.get(hash)
+	primary, exists := p.index.Get(hash)
 	if !exists {
 		t.older, t.newer = u, u
-		p.index.put(hash, u)
+		p.index.Put(hash, u)
 		return true
 	}
 	newest := p.units[primary].older
@@ -189,12 +191,12 @@ func (p *Pool) evict() {
 	u := p.inactive.head
 	p.unlink(u)
 	t := &p.units[u]
-	switch primary, _ := p.index.get(t.hash); {
+	switch primary, _ := p.index.Get(t.hash); {
 	case t.newer == u:
-		p.index.remove(t.hash)
+		p.index.Remove(t.hash)
 		p.removed = append(p.removed, t.hash)
 	case primary == u:
-		p.index.put(t.hash, t.newer)
+		p.index.Put(t.hash, t.newer)
 	}
 	p.units[t.older].newer, p.units[t.newer].older = t.newer, t.older
 	t.older, t.newer = none, none
