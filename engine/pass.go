@@ -21,6 +21,7 @@ type Pass struct {
 	Outputs     []Output     // in delivery order
 	Events      kv.Events    // in publication order
 	Handoffs    []Handoff    // disaggregated ranks: transfers that became ready in this pass
+	Transfers   []Transfer   // host offload: what happened to copies between device and host, in order
 
 	Prefill ModelCall // Requests is 0 if there was none
 	Decode  ModelCall
@@ -91,6 +92,32 @@ type ModelCall struct {
 	ActiveTokens   int // decode: sum of contexts
 	CapacityTokens int // decode: token slots of the pool
 	Milliseconds   float64
+}
+
+// TransferKind says what happened to a copy of blocks between device and host.
+type TransferKind uint8
+
+const (
+	StorePrepared TransferKind = iota // room in the host tier is reserved
+	StoreStarted                      // the copy to the host begins, or waits for its lane
+	StoreDone                         // the blocks can be loaded
+	LoadStarted                       // the copy to the device begins, or waits for its lane
+	LoadDone                          // the blocks are on the device
+	LoadCancelled                     // the request went away
+	HostEvicted                       // the host tier forgot a block
+	StoreRefused                      // the host tier has no room now, or never (Unfitting)
+)
+
+// Transfer is one thing that happened to a copy of blocks between device and host.
+type Transfer struct {
+	Kind      TransferKind
+	ID        int      // counts the copies of a host tier; 0 where there is none
+	Request   *Request // whose blocks are copied; of an eviction, for whose
+	At        Time
+	NotBefore Time     // LoadStarted: earliest start, before latency
+	Done      Time     // StoreStarted, LoadStarted: when it will be complete; +Inf if that is not known
+	Blocks    []uint64 // sequence hashes
+	Unfitting bool
 }
 
 // Load is the state of a rank that routers and dashboards look at.

@@ -48,6 +48,7 @@ type CancelResult struct {
 	Suppressed bool // an output of the running pass was dropped
 	Retired    bool // the request ended here although its last token was already in the running pass
 
-	Steps  []Handoff  // transfers that became ready through the command itself
-	Events *kv.Events // KV events of a command between passes, nil if none; those of a command during a pass come with it
+	Steps     []Handoff  // transfers that became ready through the command itself
+	Transfers []Transfer // host transfers that the command withdrew or, between passes, completed
+	Events    *kv.Events // KV events of a command between passes, nil if none; those of a command during a pass come with it
 }

@@ -31,6 +31,8 @@ const (
 	PhasePreempted
 	PhasePrefill
 	PhaseDecode
+	PhaseDeferred // waits for a copy of somebody else's
+	PhaseLoading  // its blocks are being copied from the host
 )
 
 // Snapshot is the state of one rank between two passes, copied out on request. Buffers are reused by Inspect.
@@ -44,7 +46,16 @@ type Snapshot struct {
 	Running   []RequestState
 	Waiting   []RequestState // the first Rows of the queue
 	Queued    int            // length of the whole queue
+	Deferred  []RequestState // requests that wait for the host tier, in order
+	Host      HostState
 	Load      Load
+}
+
+// HostState is the state of the host tier of a rank; Capacity is 0 without one.
+type HostState struct {
+	Capacity, Resident, Pending, Pinned int  // blocks
+	Shared                              bool // by several ranks
+	ComputeNotBefore                    Time // earliest start of the next forward, because of blocks still being read
 }
 
 // SnapshotRows bounds the request rows a snapshot copies of each queue.

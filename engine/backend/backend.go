@@ -10,12 +10,16 @@ import (
 	"mockbench/engine/timing"
 	"mockbench/engine/trtllm"
 	"mockbench/engine/vllm"
+	"mockbench/kv/hostcache"
 )
 
 // Identity says which rank of which worker a scheduler is. Seeds derive from it.
 type Identity struct {
 	Worker      uint64
 	Rank, Ranks int
+
+	// Host is the pool of a cluster-shared host tier, nil if there is none.
+	Host *hostcache.Pool
 }
 
 // New returns an idle rank. The error is a *engine.SettingError.
@@ -35,7 +39,11 @@ func New(cfg engine.Config, o Identity) (engine.Scheduler, error) {
 	if rates != nil {
 		sampler = spec.NewSampler(rates, cfg.MTPSeed+o.Worker*uint64(o.Ranks)+uint64(o.Rank))
 	}
-	options := vllm.Options{Rank: o.Rank, Ranks: o.Ranks, Timing: model, Sampler: sampler}
+	host, err := hostTier(cfg, o.Host)
+	if err != nil {
+		return nil, err
+	}
+	options := vllm.Options{Rank: o.Rank, Ranks: o.Ranks, Timing: model, Sampler: sampler, Host: host}
 	switch cfg.Backend {
 	case engine.SGLang:
 		return sglang.New(cfg, o.Rank, o.Ranks, timing.NewTimer(model, cfg), sampler)
@@ -47,12 +55,17 @@ func New(cfg engine.Config, o Identity) (engine.Scheduler, error) {
 
 // NewGroup returns the idle ranks of one worker behind their barrier.
 func NewGroup(cfg engine.Config, worker uint64, ranks int) (*engine.Group, error) {
+	return NewSharingGroup(cfg, worker, ranks, nil)
+}
+
+// NewSharingGroup is NewGroup for ranks that use the shared pool of a host tier.
+func NewSharingGroup(cfg engine.Config, worker uint64, ranks int, host *hostcache.Pool) (*engine.Group, error) {
 	if ranks < 1 {
 		return nil, &engine.SettingError{Setting: "dp_size", Kind: engine.KindRange, Given: fmt.Sprint(ranks), Allowed: "must be positive"}
 	}
 	schedulers := make([]engine.Scheduler, ranks)
 	for i := range schedulers {
-		s, err := New(cfg, Identity{Worker: worker, Rank: i, Ranks: ranks})
+		s, err := New(cfg, Identity{Worker: worker, Rank: i, Ranks: ranks, Host: host})
 		if err != nil {
 			return nil, err
 		}

@@ -100,6 +100,7 @@ func (r *run) compare() {
 			r.stalled, r.group.Drained(), len(want.Steps), want.Passes, want.EndMS, stalled, want.Drained)
 	}
 	r.compareContents()
+	r.compareOccupancy()
 }
 
 // compareContents compares what the KV events of every rank add up to with the contents of its pool.

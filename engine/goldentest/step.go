@@ -58,11 +58,12 @@ func (r *run) plan(rank int, p *engine.Pass) map[string]any {
 	put(f, "preempt", preempt)
 	s := &r.shadows[rank]
 	s.schedule(p)
+	deferred := r.deferred(rank)
 	if len(r.c.Input.Commands) > 0 {
 		put(f, "commit", commit)
 	} else {
 		put(f, "sched", sched)
-		f["q"] = map[string]any{"w": words(s.waiting), "r": words(s.running), "left": p.BudgetLeft, "batch": batch, "l": []any{}}
+		f["q"] = map[string]any{"w": words(s.waiting), "r": words(s.running), "left": p.BudgetLeft, "batch": batch, "l": words(deferred)}
 		var perf []any
 		if c := p.Prefill; c.Requests > 0 {
 			perf = append(perf, []any{"prefill", c.Requests, c.MeanISL, c.MeanPrefix, c.Milliseconds})
@@ -102,6 +103,7 @@ func (r *run) result(f map[string]any, rank int, p *engine.Pass) {
 	put(f, "out", out)
 	put(f, "kv", r.events(rank, &p.Events))
 	put(f, "life", life(p.Handoffs))
+	put(f, "g2", r.transfers(p.Transfers))
 	r.shadows[rank].reserve(p.Handoffs)
 	f["met"] = met(p.Load)
 	m := p.FPM
@@ -206,6 +208,7 @@ func (r *run) internal(records []*engine.Pass) {
 		}
 		f := map[string]any{"rank": i}
 		put(f, "kv", r.events(i, &p.Events))
+		put(f, "g2", r.transfers(p.Transfers))
 		ranks = append(ranks, f)
 	}
 	if ranks == nil {
@@ -252,6 +255,7 @@ func (r *run) command(c command, now float64, mid bool) map[string]any {
 		step["kv"] = r.events(rank, result.Events)
 	}
 	put(step, "life", life(result.Steps))
+	put(step, "g2", r.transfers(result.Transfers))
 	r.shadows[rank].reserve(result.Steps)
 	return step
 }

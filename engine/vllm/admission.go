@@ -33,7 +33,7 @@ func (optimistic) ToCompletion() bool           { return false }
 func (s *Scheduler) admit(deferring bool) {
 	for len(s.record.Preemptions) == 0 {
 		q := s.next()
-		if q == nil {
+		if q == nil || s.host != nil && s.record.BudgetLeft == 0 {
 			return
 		}
 		if uint64(len(s.running)) >= s.cfg.MaxNumSeqs {
@@ -45,7 +45,11 @@ func (s *Scheduler) admit(deferring bool) {
 			s.reject(q)
 			continue
 		}
-		if v == hold || deferring && q.place == inWaiting && q.prompt > 0 && q.length-cached > 1 {
+		if v == later {
+			s.putOff(q)
+			continue
+		}
+		if v == hold || deferring && q.place != destinationReady && q.prompt > 0 && q.length-cached > 1 {
 			return
 		}
 		before := s.record.BudgetLeft
@@ -66,6 +70,7 @@ const (
 	accept verdict = iota
 	hold
 	refuse
+	later // the host tier has to finish something first; others go on
 )
 
 // examine looks up what the head may reuse, in tokens, and tests whether the rest of it fits. Its cached blocks are in
@@ -83,17 +88,48 @@ func (s *Scheduler) examine(q *sequence) (cached int, v verdict) {
 	}
 	var referenced int
 	s.hits, referenced = s.pool.Match(q.sequence, s.hits)
+	matched := len(s.hits)
+	if q.load != nil && q.load.complete {
+		matched, referenced = q.load.prefix, q.load.prefix
+	}
+	loadable, f := s.lookUp(q, matched)
+	if f == notYet {
+		return 0, later
+	}
 	size := s.size(q)
 	if !q.ran && size > s.pool.Capacity() {
 		return 0, refuse
 	}
-	blocks := s.reusable(q, len(s.hits))
-	need, have := size-min(referenced, blocks), s.available()
-	if need > have {
+	blocks := s.reusable(q, matched)
+	shared := min(referenced, blocks)
+	if q.load != nil {
+		shared = q.load.prefix
+	}
+	have := s.available()
+	if f == hit {
+		have = max(0, have-s.headroom())
+	}
+	if need := size - shared; need > have {
 		s.note(engine.TestPool, q, need, uint64(have))
 		return 0, hold
 	}
+	if f == hit {
+		if !s.startLoad(q, matched, loadable) {
+			return 0, hold
+		}
+		return 0, later
+	}
 	return blocks * s.blockSize, accept
+}
+
+// putOff sets a request aside until the host tier has finished something.
+func (s *Scheduler) putOff(q *sequence) {
+	if q.place == inDeferred {
+		s.host.deferred.sleep(q)
+		return
+	}
+	s.waiting.remove(q)
+	s.host.deferred.add(q)
 }
 
 // reusable returns how many of the matched blocks of a head it reuses.
@@ -112,10 +148,18 @@ func (s *Scheduler) reusable(q *sequence, matched int) int {
 // before a preempted one.
 func (s *Scheduler) next() *sequence {
 	head := s.waiting.head
-	if head != nil && head.preempted {
+	if q := s.handoffs.next(); q != nil && (head == nil || !head.preempted) {
+		return q
+	}
+	if s.host == nil {
 		return head
 	}
-	if q := s.handoffs.next(); q != nil {
+	if s.cfg.Role == engine.DecodeRole {
+		if q := s.waiting.firstEmpty(); q != nil {
+			return q
+		}
+	}
+	if q := s.host.deferred.next(); q != nil {
 		return q
 	}
 	return head
@@ -144,12 +188,21 @@ func (s *Scheduler) available() int {
 
 // enterRunning moves an admitted request from the queue to the running list.
 func (s *Scheduler) enterRunning(q *sequence, cached int) {
-	if q.place == destinationReady {
+	a := engine.Admission{Request: q.req, Reused: cached, First: !q.ran}
+	switch q.place {
+	case destinationReady:
 		s.handoffs.leave(q)
-	} else {
+	case inDeferred:
+		s.host.deferred.remove(q)
+	default:
 		s.waiting.remove(q)
 	}
-	s.record.Admissions = append(s.record.Admissions, engine.Admission{Request: q.req, Reused: cached, First: !q.ran})
+	if q.load != nil {
+		a.HostReused = cached - min(q.load.onDevice, cached)
+		q.nextStore = cached / s.blockSize
+		s.host.endLoad(q)
+	}
+	s.record.Admissions = append(s.record.Admissions, a)
 	if !q.ran {
 		q.ran, q.cached = true, cached
 	}
@@ -159,7 +212,11 @@ func (s *Scheduler) enterRunning(q *sequence, cached int) {
 
 // reject ends a request that can never run. Its answer comes after all others of the pass.
 func (s *Scheduler) reject(q *sequence) {
-	s.waiting.remove(q)
+	if q.place == inDeferred {
+		s.host.deferred.remove(q)
+	} else {
+		s.waiting.remove(q)
+	}
 	s.rejected = append(s.rejected, q.req)
 	s.release(q)
 	s.forget(q)

@@ -1,9 +1,6 @@
 package vllm
 
-import (
-	"mockbench/engine"
-	"mockbench/kv"
-)
+import "mockbench/engine"
 
 // reserveBursts sets units aside for the longest burst of every producing request. It preempts until they fit.
 func (s *Scheduler) reserveBursts() {
@@ -17,7 +14,7 @@ func (s *Scheduler) reserveBursts() {
 		}
 		var ok bool
 		if s.units, ok = s.pool.Reserve(nil, need, s.units[:0]); ok {
-			s.log.Removed(kv.Device, s.pool.TakeRemoved())
+			s.announceRemoved()
 			return
 		}
 		if s.policy.ToCompletion() {

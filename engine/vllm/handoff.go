@@ -49,6 +49,10 @@ func (s *Scheduler) command(now engine.Time) {
 // result completes the answer to a command.
 func (s *Scheduler) result(c engine.CancelResult) engine.CancelResult {
 	c.Steps = s.handoffs.steps
+	if s.host != nil {
+		s.host.transfers = s.appendTransfers(s.host.transfers[:0])
+		c.Transfers = s.host.transfers
+	}
 	if !s.record.active && len(s.handoffs.events.List) > 0 {
 		c.Events = &s.handoffs.events
 	}
@@ -173,7 +177,7 @@ func (s *Scheduler) attempt(steps *[]engine.Handoff) {
 		q.refused = h.generation
 		return
 	}
-	s.log.Removed(kv.Device, s.pool.TakeRemoved())
+	s.announceRemoved()
 	h.pending = h.pending[1:]
 	h.reserved = append(h.reserved, q)
 	q.place = destinationHeld

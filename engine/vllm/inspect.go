@@ -2,6 +2,7 @@ package vllm
 
 import (
 	"mockbench/engine"
+	"mockbench/kv/hostcache"
 	"mockbench/kv/pool"
 )
 
@@ -17,6 +18,9 @@ func (s *Scheduler) Inspect(to *engine.Snapshot) {
 	to.Counts = [engine.BlockHost + 1]int{}
 	for u := range int32(s.pool.Capacity()) {
 		state := blockStates[s.pool.State(u)]
+		if state == engine.BlockCached && s.host != nil && s.host.pool.State(s.pool.Info(u).Hash) == hostcache.Resident {
+			state = engine.BlockHost
+		}
 		to.Blocks = append(to.Blocks, state)
 		to.Counts[state]++
 	}
@@ -33,13 +37,33 @@ func (s *Scheduler) Inspect(to *engine.Snapshot) {
 	for q := s.waiting.head; q != nil && len(to.Waiting) < engine.SnapshotRows; q = q.next {
 		to.Waiting = append(to.Waiting, q.state())
 	}
-	to.Queued = s.waiting.n + s.handoffs.arriving.N
+	to.Queued = s.queued()
+	s.inspectHost(to)
+}
+
+func (s *Scheduler) inspectHost(to *engine.Snapshot) {
+	to.Deferred, to.Host = to.Deferred[:0], engine.HostState{}
+	if s.host == nil {
+		return
+	}
+	u := s.host.pool.Usage()
+	to.Host = engine.HostState{Capacity: u.Capacity, Resident: u.Resident, Pending: u.Pending, Pinned: u.Pinned,
+		Shared: s.host.pool.Shared(), ComputeNotBefore: s.host.computeNotBefore}
+	for _, e := range s.host.deferred.entries[s.host.deferred.head:] {
+		if e.alive() && len(to.Deferred) < engine.SnapshotRows {
+			to.Deferred = append(to.Deferred, e.q.state())
+		}
+	}
 }
 
 func (q *sequence) state() engine.RequestState {
 	r := engine.RequestState{Request: q.req, Computed: q.computed, Length: q.length, Generated: q.generated,
 		Cached: q.cached, Blocks: len(q.units), Since: q.since}
 	switch {
+	case q.place == inDeferred && q.load != nil && !q.load.complete:
+		r.Phase = engine.PhaseLoading
+	case q.place == inDeferred:
+		r.Phase = engine.PhaseDeferred
 	case q.place == inRunning && q.computed < q.prompt:
 		r.Phase = engine.PhasePrefill
 	case q.place == inRunning:

@@ -6,11 +6,22 @@ import "mockbench/engine"
 func (s *Scheduler) Plan(now engine.Time, step uint64) *engine.Pass {
 	s.begin(now)
 	deferring := s.defersPrefills(step)
+	if s.host != nil && s.host.pool.Shared() {
+		s.host.pool.Advance(float64(now))
+	}
 	s.serveRunning(deferring)
 	s.admit(deferring)
+	if s.host != nil {
+		s.prepareStores()
+		s.record.ComputeStart = max(s.record.ComputeStart, s.host.computeNotBefore)
+		s.record.RankEnd = s.record.ComputeStart
+	}
 	s.endScheduling(deferring)
 	s.timePrefill()
 	s.produce()
+	if s.host != nil {
+		s.record.Transfers = s.appendTransfers(s.record.Transfers)
+	}
 	s.summarise()
 	return &s.record.Pass
 }
@@ -19,6 +30,10 @@ func (s *Scheduler) Plan(now engine.Time, step uint64) *engine.Pass {
 func (s *Scheduler) Commit(end engine.Time) *engine.Pass {
 	s.record.close(end)
 	s.pool.Now = float64(end)
+	if s.host != nil {
+		s.meetHost(end)
+		s.record.Transfers = s.appendTransfers(s.record.Transfers)
+	}
 	s.attempt(&s.record.Handoffs)
 	s.record.Effect = s.record.Effect || len(s.record.Handoffs)+len(s.record.Events.List) > 0
 	s.record.Load = s.Load()

@@ -6,6 +6,7 @@ import "mockbench/engine"
 type queue struct {
 	head, tail *sequence
 	n          int
+	empty      int            // requests with an empty prompt
 	prefills   engine.Moments // prompt lengths of sequences that never ran
 	decodes    engine.Moments // known tokens of preempted ones
 }
@@ -34,6 +35,9 @@ func (w *queue) pushFront(q *sequence) {
 
 func (w *queue) count(q *sequence) {
 	w.n++
+	if q.prompt == 0 {
+		w.empty++
+	}
 	if q.preempted {
 		w.decodes.Add(q.length)
 	} else {
@@ -54,9 +58,24 @@ func (w *queue) remove(q *sequence) {
 	}
 	q.prev, q.next = nil, nil
 	w.n--
+	if q.prompt == 0 {
+		w.empty--
+	}
 	if q.preempted {
 		w.decodes.Remove(q.length)
 	} else {
 		w.prefills.Remove(q.prompt)
 	}
+}
+
+// firstEmpty returns the first request with an empty prompt.
+func (w *queue) firstEmpty() *sequence {
+	if w.empty == 0 {
+		return nil
+	}
+	q := w.head
+	for q.prompt > 0 {
+		q = q.next
+	}
+	return q
 }

@@ -26,7 +26,7 @@ func (r *record) open(rank int, start engine.Time) {
 	*p = engine.Pass{
 		Rank: rank, Number: r.opened, Start: start, ComputeStart: start, RankEnd: start, End: start,
 		Work: p.Work[:0], Admissions: p.Admissions[:0], Preemptions: p.Preemptions[:0], Outputs: p.Outputs[:0],
-		Events: events, Handoffs: p.Handoffs[:0],
+		Events: events, Handoffs: p.Handoffs[:0], Transfers: p.Transfers[:0],
 	}
 	r.batch.count, r.batch.isl, r.batch.prefix = 0, 0, 0
 	r.prefills, r.decodes = engine.Moments{}, engine.Moments{}
@@ -147,11 +147,15 @@ func (s *Scheduler) summarise() {
 	prefills, decodes := &s.record.prefills, &s.record.decodes
 	f.PrefillRequests, f.PrefillLengthVar = prefills.N, prefills.Variance()
 	f.DecodeRequests, f.DecodeKVTokens, f.DecodeKVVar = decodes.N, decodes.Sum, decodes.Variance()
-	f.QueuedPrefills, f.QueuedPrefillTokens, f.QueuedPrefillVar = w.prefills.N, w.prefills.Sum, w.prefills.Variance()
-	queued := w.decodes
+	fresh, queued := w.prefills, w.decodes
 	queued.Merge(s.handoffs.arriving)
+	if s.host != nil {
+		fresh.Merge(s.host.deferred.prefills)
+		queued.Merge(s.host.deferred.decodes)
+	}
+	f.QueuedPrefills, f.QueuedPrefillTokens, f.QueuedPrefillVar = fresh.N, fresh.Sum, fresh.Variance()
 	f.QueuedDecodes, f.QueuedDecodeKVTokens, f.QueuedDecodeKVVar = queued.N, queued.Sum, queued.Variance()
-	p.Effect = len(p.Work)+len(p.Admissions)+len(p.Preemptions)+len(p.Outputs)+len(p.Events.List)+len(p.Handoffs) > 0
+	p.Effect = len(p.Work)+len(p.Admissions)+len(p.Preemptions)+len(p.Outputs)+len(p.Events.List)+len(p.Handoffs)+len(p.Transfers) > 0
 	if !p.Effect {
 		s.explain()
 	}

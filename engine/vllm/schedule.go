@@ -48,7 +48,7 @@ func (s *Scheduler) schedule(q *sequence, cached int) outcome {
 	q.computed = target
 	s.publish(q, start/s.blockSize, target/s.blockSize)
 	s.enter(q, engine.Work{Request: q.req, Tokens: n, Prompt: min(target, q.prompt) - prefix, Prefix: prefix,
-		Length: q.length, Waited: q.place == inWaiting})
+		Length: q.length, Waited: q.place != inRunning})
 	return scheduled
 }
 
@@ -70,7 +70,10 @@ func (s *Scheduler) allocate(q *sequence, target, matched int) outcome {
 		}
 		var ok bool
 		if q.units, ok = s.pool.Reserve(hits, need-own-len(hits), q.units); ok {
-			s.log.Removed(kv.Device, s.pool.TakeRemoved())
+			s.announceRemoved()
+			if s.host != nil {
+				s.host.fence(q.units[own+len(hits):])
+			}
 			return scheduled
 		}
 		if s.policy.ToCompletion() {
@@ -85,6 +88,9 @@ func (s *Scheduler) allocate(q *sequence, target, matched int) outcome {
 	}
 }
 
+// announceRemoved tells which hashes the pool forgot.
+func (s *Scheduler) announceRemoved() { s.log.Removed(kv.Device, s.pool.TakeRemoved()) }
+
 // preempt takes all units from a running request, the last or the first one, and puts it in front of the queue. It
 // returns nil if nothing runs. A victim of a burst keeps the work it did in this pass.
 func (s *Scheduler) preempt(burst bool) *sequence {
@@ -98,6 +104,9 @@ func (s *Scheduler) preempt(burst bool) *sequence {
 	q := s.running[i]
 	p := engine.Preemption{Request: q.req, Blocks: len(q.units), Before: s.pressure(), GeneratedSoFar: q.generated, Burst: burst}
 	s.running = append(s.running[:i], s.running[i+1:]...)
+	if s.host != nil {
+		s.host.fencePreempted(q)
+	}
 	s.release(q)
 	q.place, q.preempted, q.since = inWaiting, true, s.record.Start
 	s.waiting.pushFront(q)
@@ -112,7 +121,7 @@ func (s *Scheduler) preempt(burst bool) *sequence {
 }
 
 func (s *Scheduler) pressure() engine.Pressure {
-	return engine.Pressure{Running: len(s.running), Waiting: s.waiting.n, ActiveBlocks: s.pool.Active()}
+	return engine.Pressure{Running: len(s.running), Waiting: s.queued(), ActiveBlocks: s.pool.Active()}
 }
 
 // publish makes the blocks from..to-1 of a request findable. Runs of blocks that no unit held before are announced.

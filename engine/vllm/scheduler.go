@@ -12,6 +12,7 @@ import (
 	"mockbench/engine/spec"
 	"mockbench/engine/timing"
 	"mockbench/kv"
+	"mockbench/kv/hostcache"
 	"mockbench/kv/pool"
 )
 
@@ -33,6 +34,8 @@ type Scheduler struct {
 	crowded     bool // requests were still waiting when the last undisturbed pass had been scheduled
 
 	handoffs handoffs
+	host     *host // nil without host offload
+	serial   uint64
 
 	record record
 	log    kv.Log
@@ -51,6 +54,13 @@ type Options struct {
 	Timing      timing.Model
 	Sampler     *spec.Sampler // nil without speculative decoding
 	Policy      Policy        // nil: vLLM's own
+	Host        *HostTier     // nil: none
+}
+
+// HostTier is a host cache and the rank's connection to it.
+type HostTier struct {
+	Pool *hostcache.Pool
+	Port *hostcache.Port
 }
 
 // New returns an idle rank. The configuration has been validated.
@@ -63,6 +73,9 @@ func New(cfg engine.Config, o Options) *Scheduler {
 	}
 	s.log = kv.Log{On: cfg.EmitKVEvents && cfg.EnablePrefixCaching, To: &s.record.Events}
 	s.handoffs = handoffs{byID: map[engine.ID]*sequence{}, generation: 1}
+	if o.Host != nil {
+		s.host = &host{pool: o.Host.Pool, port: o.Host.Port, loading: map[uint64]int{}}
+	}
 	return s
 }
 
@@ -100,7 +113,10 @@ func (s *Scheduler) own(r *engine.Request, now engine.Time) (*sequence, error) {
 func (s *Scheduler) Cancel(id engine.ID, now engine.Time, discard bool) engine.CancelResult {
 	s.command(now)
 	q := s.sequences[id]
-	if q == nil || q.place != inWaiting && q.place != inRunning && q.place != destinationReady {
+	if s.host != nil && s.host.pool.Shared() && !s.record.active {
+		s.host.pool.Advance(float64(now))
+	}
+	if q == nil || q.place != inWaiting && q.place != inDeferred && q.place != inRunning && q.place != destinationReady {
 		if !discard || !s.record.drop(id) {
 			return engine.CancelResult{}
 		}
@@ -118,6 +134,9 @@ func (s *Scheduler) stop(q *sequence) {
 	switch q.place {
 	case inWaiting:
 		s.waiting.remove(q)
+	case inDeferred:
+		s.host.deferred.remove(q)
+		s.withdrawLoad(q, engine.Time(s.pool.Now))
 	case inRunning:
 		s.running = without(s.running, q)
 	case destinationReady:
@@ -142,24 +161,51 @@ func without(list []*sequence, q *sequence) []*sequence {
 
 // Ready implements engine.Scheduler.
 func (s *Scheduler) Ready() bool {
-	return s.waiting.n > 0 || len(s.running) > 0 || s.handoffs.next() != nil
+	return s.waiting.n > 0 || len(s.running) > 0 || s.handoffs.next() != nil || s.host != nil && s.host.deferred.ready > 0
 }
 
 // Drained implements engine.Scheduler.
-func (s *Scheduler) Drained() bool { return len(s.sequences) == 0 }
+func (s *Scheduler) Drained() bool {
+	return len(s.sequences) == 0 && (s.host == nil || !s.host.port.Busy())
+}
 
 // Deadline implements engine.Scheduler.
-func (s *Scheduler) Deadline() (engine.Time, bool) { return 0, false }
+func (s *Scheduler) Deadline() (engine.Time, bool) {
+	if s.host == nil {
+		return 0, false
+	}
+	t, ok := s.host.port.Deadline()
+	return engine.Time(t), ok
+}
 
 // Advance implements engine.Scheduler.
-func (s *Scheduler) Advance(engine.Time) *engine.Pass { return nil }
+func (s *Scheduler) Advance(now engine.Time) *engine.Pass {
+	if d, ok := s.Deadline(); !ok || d > now {
+		return nil
+	}
+	s.open(now)
+	s.meetHost(now)
+	s.record.Transfers = s.appendTransfers(s.record.Transfers)
+	s.record.close(now)
+	s.record.Load = s.Load()
+	return &s.record.Pass
+}
 
 // Load implements engine.Scheduler.
 func (s *Scheduler) Load() engine.Load {
 	return engine.Load{
 		ActiveBlocks: s.pool.Active(), InactiveBlocks: s.pool.Inactive(), TotalBlocks: s.pool.Capacity(),
-		Running: len(s.running), Waiting: s.waiting.n + s.handoffs.arriving.N, Preemptions: s.preemptions,
+		Running: len(s.running), Waiting: s.queued(), Preemptions: s.preemptions,
 	}
+}
+
+// queued returns the number of requests that wait for anything.
+func (s *Scheduler) queued() int {
+	n := s.waiting.n + s.handoffs.arriving.N
+	if s.host != nil {
+		n += s.host.deferred.n
+	}
+	return n
 }
 
 // blocks returns the number of blocks that n tokens start.

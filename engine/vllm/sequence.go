@@ -5,6 +5,7 @@ import (
 
 	"mockbench/engine"
 	"mockbench/kv"
+	"mockbench/kv/hostcache"
 )
 
 // place says where a sequence is in its life.
@@ -13,6 +14,7 @@ type place uint8
 const (
 	gone place = iota
 	inWaiting
+	inDeferred // waits for the host tier
 	inRunning
 	sourceHeld         // complete, its KV is kept for another rank
 	destinationPending // wants room for a prompt that another rank computes
@@ -50,6 +52,12 @@ type sequence struct {
 	source  bool   // is held after its last token
 	refused uint64 // generation in which it got no room, as a pending destination
 
+	serial    uint64 // tells requests apart that a sequence served one after the other
+	sleeping  bool   // deferred until a transfer is complete
+	load      *load
+	lastStore *hostcache.Transfer
+	nextStore int // prompt blocks handed to the host tier
+
 	prev, next *sequence // neighbours in the waiting queue
 }
 
@@ -70,7 +78,8 @@ const outputBlocks = 16
 
 // start prepares a sequence, fresh or used before, for a request.
 func (s *Scheduler) start(q *sequence, r *engine.Request, now engine.Time) {
-	*q = sequence{req: r, prompt: len(r.Prompt), length: len(r.Prompt), limit: s.policy.OutputLimit(len(r.Prompt), r.OutputLimit()),
+	s.serial++
+	*q = sequence{serial: s.serial, req: r, prompt: len(r.Prompt), length: len(r.Prompt), limit: s.policy.OutputLimit(len(r.Prompt), r.OutputLimit()),
 		units: q.units[:0], sequence: q.sequence[:0], local: q.local[:0], since: now}
 	if s.cfg.EnablePrefixCaching {
 		blocks := q.prompt/s.blockSize + min(q.limit/s.blockSize, outputBlocks)
