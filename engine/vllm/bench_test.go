@@ -17,15 +17,20 @@ func BenchmarkEngine(b *testing.B) {
 		name   string
 		blocks int
 		events bool
+		host   int
 		want   goldentest.Counts
 	}{
-		{"roomy", 16384, true, goldentest.Counts{Passes: 2793, Events: 86665, Outputs: 674461, EndMS: 166307.447}},
-		{"roomy-no-events", 16384, false, goldentest.Counts{Passes: 2793, Outputs: 674461, EndMS: 166307.447}},
-		{"tight", 2048, true, goldentest.Counts{Passes: 16729, Events: 90061, Preemptions: 739, Outputs: 674461, EndMS: 676348.427}},
+		{"roomy", 16384, true, 0, goldentest.Counts{Passes: 2793, Events: 86665, Outputs: 674461, EndMS: 166307.447}},
+		{"roomy-no-events", 16384, false, 0, goldentest.Counts{Passes: 2793, Outputs: 674461, EndMS: 166307.447}},
+		{"tight", 2048, true, 0, goldentest.Counts{Passes: 16729, Events: 90061, Preemptions: 739, Outputs: 674461, EndMS: 676348.427}},
+		{"host-offload", 4096, true, 65536, goldentest.Counts{Passes: 7898, Events: 101565, Preemptions: 479, Outputs: 674461, EndMS: 360565.756}},
 	} {
 		b.Run(v.name, func(b *testing.B) {
 			cfg := engine.DefaultConfig(engine.VLLM)
 			cfg.NumGPUBlocks, cfg.BlockSize, cfg.EmitKVEvents = v.blocks, 16, v.events
+			if v.host > 0 {
+				cfg.HostOffload, cfg.KVCacheBytesPerToken = engine.DefaultHostOffload(v.host), 131072
+			}
 			benchmark(b, cfg, requests, v.want)
 		})
 	}
