@@ -1,0 +1,100 @@
+package report
+
+import (
+	"time"
+
+	"mockbench/engine"
+)
+
+// Options configure a Collector.
+type Options struct {
+	Workers []string // names, in the order of their numbers
+	Limits  Limits
+	Start   engine.Time // simulated time at which the run begins
+}
+
+// Collector makes figures of the pass records of some workers. It is safe for concurrent use.
+type Collector struct {
+	o       Options
+	workers []*meter
+}
+
+// NewCollector returns a collector that has seen nothing yet.
+func NewCollector(o Options) *Collector {
+	c := &Collector{o: o}
+	for range o.Workers {
+		c.workers = append(c.workers, &meter{limits: o.Limits, requests: map[*engine.Request]*progress{}, at: o.Start})
+	}
+	return c
+}
+
+// Reader returns the reader of one worker's records. It also takes word of submitted and cancelled requests (methods
+// Submitted and Cancelled, called by the worker's driver): without it a request counts as submitted when a record first
+// names it, and a cancelled one as unfinished.
+func (c *Collector) Reader(worker int) engine.Reader { return c.workers[worker] }
+
+// Stalled counts a stall of a worker.
+func (c *Collector) Stalled(worker int) {
+	m := c.workers[worker]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.total.stalls++
+}
+
+// Final is what a report needs that is not in the records.
+type Final struct {
+	Now         engine.Time     // simulated end of the run
+	Wall        time.Duration   // length of the run
+	Slip        []time.Duration // clock slip of each worker; nil if there was no wall clock
+	Generator   string
+	Mode        string
+	Interrupted bool
+	Notes       []string
+}
+
+// Report returns the figures of the run so far.
+func (c *Collector) Report(f Final) Report {
+	r := Report{SchemaVersion: SchemaVersion, Generator: f.Generator, Mode: f.Mode, Interrupted: f.Interrupted,
+		Notes: append([]string{}, f.Notes...), Workers: []Worker{}}
+	var all ledger
+	for i, m := range c.workers {
+		one := m.ledger(f.Now)
+		if i < len(f.Slip) {
+			one.slip = f.Slip[i]
+		}
+		r.Workers = append(r.Workers, Worker{c.o.Workers[i], one.figures(c.o, f)})
+		all.merge(&one)
+	}
+	r.Summary = all.figures(c.o, f)
+	return r
+}
+
+// Counts are the requests of a worker at a moment.
+type Counts struct {
+	Submitted, Completed, Rejected, Cancelled, Unfinished int
+	Preemptions, Stalls                                   int
+	Active, Blocks                                        int // KV blocks, now
+}
+
+// Counts returns the counts of one worker or of All.
+func (c *Collector) Counts(worker int) (sum Counts) {
+	for i, m := range c.workers {
+		if worker != All && worker != i {
+			continue
+		}
+		m.mu.Lock()
+		t := &m.total
+		sum.Submitted += t.submitted
+		sum.Completed += t.completed
+		sum.Rejected += t.rejected
+		sum.Cancelled += t.cancelled
+		sum.Unfinished += len(m.requests)
+		sum.Preemptions += t.preemptions
+		sum.Stalls += t.stalls
+		active, blocks := m.occupied()
+		sum.Active += active
+		sum.Blocks += blocks
+		m.mu.Unlock()
+	}
+	return sum
+}

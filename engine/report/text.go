@@ -1,0 +1,182 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"mockbench/engine"
+)
+
+// none stands for a figure that does not exist.
+const none = "--"
+
+// WriteText writes the summary of a report for people, in lines of at most width cells (at least 72).
+func WriteText(w io.Writer, r Report, width int) error {
+	var b bytes.Buffer
+	writeTotals(&b, r.Summary)
+	writeLatencies(&b, r.Summary, width)
+	writeGoodput(&b, r.Summary)
+	if len(r.Workers) > 1 {
+		writeWorkers(&b, r.Workers)
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "note: %s\n", n)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func writeTotals(b *bytes.Buffer, f Figures) {
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(b, "%-12s%s\n", name, fmt.Sprintf(format, args...))
+	}
+	line("duration", "%s s simulated, %s s wall clock", decimal(f.DurationMS/1000, 2), decimal(f.WallMS/1000, 2))
+	line("requests", "%s submitted, %s completed, %s rejected, %s cancelled, %s unfinished", whole(f.Requests),
+		whole(f.Completed), whole(f.Rejected), whole(f.Cancelled), whole(f.Unfinished))
+	line("throughput", "%s requests/s, tokens/s: %s in, %s out", decimal(f.RequestsPerSecond, 2), decimal(f.InputPerSecond, 1),
+		decimal(f.OutputPerSecond, 1))
+	line("tokens", "%s in, %s out, %s emitted", whole(f.InputTokens), whole(f.OutputTokens), whole(f.Emitted))
+	line("cache", "hit rate %s, reused incl. re-admission %s", percent(f.HitRate), percent(f.ReusedRatio))
+	line("preemptions", "%s, %s tokens recomputed", whole(f.Preemptions), whole(f.Recomputed))
+	line("KV blocks", "%s, in use: mean %s, peak %s", whole(f.Blocks), percent(f.MeanOccupancy), percent(f.PeakOccupancy))
+	line("passes", "%s, %s stalls, clock slip %s ms", whole(f.Passes), whole(f.Stalls), decimal(f.ClockSlipMS, 1))
+}
+
+// labels name the metrics for people: pooled gaps and averages of a request must not be taken for one another.
+var labels = map[string]string{"ttft_ms": "TTFT ms", "tpot_ms": "TPOT ms/request", "itl_ms": "ITL ms (gaps)",
+	"e2e_latency_ms": "E2E ms", "queue_time_ms": "queue ms"}
+
+const labelWidth, numberWidth = 16, 11
+
+// columns returns the statistics that fit, the less important ones last to come.
+func columns(width int) []string {
+	switch room := (width - labelWidth) / numberWidth; {
+	case room >= 9:
+		return []string{"mean", "min", "median", "p75", "p90", "p95", "p99", "max"}
+	case room >= 7:
+		return []string{"mean", "min", "median", "p90", "p99", "max"}
+	case room >= 6:
+		return []string{"mean", "median", "p90", "p99", "max"}
+	}
+	return []string{"mean", "median", "p99", "max"}
+}
+
+func writeLatencies(b *bytes.Buffer, f Figures, width int) {
+	shown := columns(width)
+	fmt.Fprintf(b, "\n%-*s", labelWidth, "latency")
+	for _, name := range shown {
+		fmt.Fprintf(b, "%*s", numberWidth, strings.Replace(name, "median", "p50", 1))
+	}
+	fmt.Fprintf(b, "%*s\n", numberWidth, "samples")
+	for _, m := range f.Metrics() {
+		fmt.Fprintf(b, "%-*s", labelWidth, labels[m.Name])
+		values := map[string]float64{}
+		for _, s := range m.Statistics() {
+			values[s.Name] = s.Value
+		}
+		for _, name := range shown {
+			text := none
+			if m.Samples > 0 {
+				text = decimal(values[name], 2)
+			}
+			fmt.Fprintf(b, "%*s", numberWidth, text)
+		}
+		fmt.Fprintf(b, "%*s\n", numberWidth, whole(m.Samples))
+	}
+	if f.Completed < f.Requests {
+		fmt.Fprintf(b, "of %s of %s requests, those that completed; gaps of all\n", whole(f.Completed), whole(f.Requests))
+	}
+}
+
+func writeGoodput(b *bytes.Buffer, f Figures) {
+	g := f.Goodput
+	if g == nil {
+		return
+	}
+	fmt.Fprintf(b, "\n%-12s", "goodput")
+	if g.LimitTTFT > 0 {
+		fmt.Fprintf(b, "TTFT <= %s ms: %s  ", decimal(g.LimitTTFT, 1), percent(g.AttainmentTTFT))
+	}
+	if g.LimitITL > 0 {
+		fmt.Fprintf(b, "ITL <= %s ms: %s  ", decimal(g.LimitITL, 1), percent(g.AttainmentITL))
+	}
+	fmt.Fprintf(b, "\n%-12s%s of %s requests (%s), %s/s, %s tokens/s\n", "", whole(g.Completed), whole(f.Completed),
+		percent(g.Attainment), decimal(g.RequestsPerSecond, 2), decimal(g.OutputPerSecond, 1))
+}
+
+func writeWorkers(b *bytes.Buffer, workers []Worker) {
+	fmt.Fprintf(b, "\n%-8s%9s%11s%8s%8s%8s%9s%9s\n", "worker", "done", "out tok/s", "hit", "KV mean", "peak", "preempt", "p99 TTFT")
+	for _, w := range workers {
+		p99 := none
+		if w.TTFT.Samples > 0 {
+			p99 = decimal(w.TTFT.P99, 0)
+		}
+		fmt.Fprintf(b, "%-8.8s%9s%11s%8s%8s%8s%9s%9s\n", w.Name, whole(w.Completed), decimal(w.OutputPerSecond, 1), percent(w.HitRate),
+			percent(w.MeanOccupancy), percent(w.PeakOccupancy), whole(w.Preemptions), p99)
+	}
+}
+
+// Line returns one line on the run at a moment, for progress where there is no screen. total is the number of requests
+// to come in all, 0 if there is no end. w is scratch.
+func (c *Collector) Line(w *Window, now engine.Time, total int) string {
+	n := c.Counts(All)
+	c.Window(w, All, now, 26) // 5 complete seconds
+	rates := w.Rates(5)
+	of := n.Submitted
+	if total > 0 {
+		of = total
+	}
+	used := none
+	if n.Blocks > 0 {
+		used = fmt.Sprintf("%.0f%%", 100*float64(n.Active)/float64(n.Blocks))
+	}
+	return fmt.Sprintf("%6.1fs  %d/%d requests  %.1f req/s  %.0f tok/s  TTFT p50 %s p99 %s ms  KV %s  %d preemptions",
+		float64(now-c.o.Start)/1000, n.Completed, of, rates.Requests, rates.Output, recentPercentile(&w.TTFT, 50),
+		recentPercentile(&w.TTFT, 99), used, n.Preemptions)
+}
+
+func recentPercentile(h *Histogram, p float64) string {
+	x, ok := h.Percentile(p)
+	if !ok {
+		return none
+	}
+	return decimal(x, 0)
+}
+
+// percent returns a share in percent, always with one decimal.
+func percent(share *float64) string {
+	if share == nil {
+		return none
+	}
+	return decimal(*share*100, 1) + "%"
+}
+
+// decimal returns x with thousands separators, or none if it is no number.
+func decimal(x float64, digits int) string {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return none
+	}
+	text := fmt.Sprintf("%.*f", digits, x)
+	integer, fraction, point := strings.Cut(text, ".")
+	if point {
+		fraction = "." + fraction
+	}
+	return group(integer) + fraction
+}
+
+func whole[T int | uint64](n T) string { return group(fmt.Sprint(n)) }
+
+// group puts a comma before every third digit from the right.
+func group(digits string) string {
+	sign := ""
+	if strings.HasPrefix(digits, "-") {
+		sign, digits = "-", digits[1:]
+	}
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return sign + digits
+}
