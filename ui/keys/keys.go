@@ -64,7 +64,7 @@ const (
 type Binding struct {
 	Action  Action
 	Keys    []string // as the terminal library names them; the first is shown
-	Shown   string   // instead of the first key, if set
+	Hint    string   // the key in the line at the bottom, if it is not the first one
 	Short   string   // for the line at the bottom; empty: not shown there
 	Long    string   // for the help
 	Where   Where
@@ -73,13 +73,13 @@ type Binding struct {
 
 // Table lists all keys in the order of the help.
 var Table = []Binding{
-	{Pause, []string{" "}, "space", "pause", "pause or resume simulated time; connections stay alive", Everywhere, true},
+	{Pause, []string{" "}, "space", "pause", "pause or resume simulated time", Everywhere, true},
 	{Step, []string{"."}, "", "step", "pause, then run one pass of the selected worker", Everywhere, true},
-	{Faster, []string{"+", "="}, "+", "", "double the speed of simulated time", Everywhere, true},
-	{Slower, []string{"-", "_"}, "-", "", "halve the speed of simulated time", Everywhere, true},
+	{Faster, []string{"+", "="}, "", "", "double the speed of simulated time", Everywhere, true},
+	{Slower, []string{"-", "_"}, "+/-", "speed", "halve the speed of simulated time", Everywhere, true},
 	{RealSpeed, []string{"0"}, "", "", "speed 1", Everywhere, true},
 
-	{Panel, []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}, "1-9", "", "go to a panel", Everywhere, false},
+	{Panel, []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}, "", "", "go to a panel", Everywhere, false},
 	{NextPanel, []string{"tab", "shift+right", "ctrl+right"}, "", "", "next panel", Everywhere, false},
 	{PrevPanel, []string{"shift+tab", "shift+left", "ctrl+left"}, "", "", "previous panel", Everywhere, false},
 	{PrevWorker, []string{"["}, "", "", "previous worker", Everywhere, false},
@@ -99,8 +99,8 @@ var Table = []Binding{
 	{Enter, []string{"enter"}, "", "zoom", "one block a cell, or the whole pool", Blocks, false},
 	{Lens, []string{"f"}, "", "lens", "show one state: each cell in tenths of its blocks", Blocks, false},
 	{Freeze, []string{"f"}, "", "freeze", "stop or follow the list", Events, false},
-	{Filter, []string{"/"}, "", "filter", "show only rows that contain a text; ! in front inverts", Requests | Events, false},
-	{Back, []string{"esc"}, "", "", "close, leave zoom, clear the filter, back to the present", Everywhere, false},
+	{Filter, []string{"/"}, "", "filter", "only rows that contain a text; ! in front inverts", Requests | Events, false},
+	{Back, []string{"esc"}, "", "", "close, unzoom, clear the filter, back to the present", Everywhere, false},
 
 	{Help, []string{"?"}, "", "help", "this help", Everywhere, false},
 	{Redraw, []string{"ctrl+l"}, "", "", "draw the screen anew", Everywhere, false},
@@ -123,20 +123,23 @@ func Find(key string, panel Where) (Binding, bool) {
 	return Binding{}, false
 }
 
-// Name returns the key as it is shown to people.
+// Name returns the key as the line at the bottom shows it.
 func (b Binding) Name() string {
-	if b.Shown != "" {
-		return b.Shown
+	if b.Hint != "" {
+		return b.Hint
 	}
 	return b.Keys[0]
 }
 
-// Names returns all keys as they are shown to people.
+// Names returns the keys, at most the first two, as they are shown to people.
 func (b Binding) Names() string {
-	if b.Shown != "" {
-		return b.Shown
+	if n := len(b.Keys); n > 4 {
+		return b.Keys[0] + " to " + b.Keys[n-1]
 	}
-	return strings.Join(b.Keys, " ")
+	if b.Keys[0] == " " {
+		return "space"
+	}
+	return strings.Join(b.Keys[:min(len(b.Keys), 2)], ", ")
 }
 
 // Markdown returns the table for the documents.

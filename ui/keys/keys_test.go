@@ -32,6 +32,14 @@ func TestFind(t *testing.T) {
 	}
 }
 
+func TestTextsFitTheHelp(t *testing.T) {
+	for _, b := range Table {
+		if len(b.Names()) > 22 || len(b.Long) > 52 || b.Long == "" {
+			t.Errorf("%s: %s", b.Names(), b.Long)
+		}
+	}
+}
+
 func TestMarkdownListsEveryRow(t *testing.T) {
 	if got, want := strings.Count(Markdown(), "\n"), len(Table)+2; got != want {
 		t.Errorf("%d lines, want %d", got, want)

@@ -43,6 +43,7 @@ type Writer struct {
 	alt     bool       // the alternate screen is on: frames may be drawn
 	busy    bool
 	closed  bool
+	frames  bool // the library draws
 	written uint64
 
 	shown *grid.Grid // belongs to the goroutine
@@ -72,11 +73,11 @@ func (w *Writer) Publish(g *grid.Grid, full bool) {
 // Write takes what the terminal library writes. It never blocks and never fails.
 func (w *Writer) Write(p []byte) (int, error) {
 	const home = "\x1b[H"
-	if bytes.HasPrefix(p, []byte(home)) && len(p) > 8 {
-		return len(p), nil // a frame of the library: ours are published
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !w.frames && bytes.HasPrefix(p, []byte(home)) && len(p) > 8 {
+		return len(p), nil // a frame of the library: ours are published
+	}
 	if w.closed || len(w.queue) > maxQueued {
 		return len(p), nil
 	}
@@ -92,6 +93,13 @@ func (w *Writer) Write(p []byte) (int, error) {
 	w.queue = append(w.queue, p...)
 	w.signal()
 	return len(p), nil
+}
+
+// PassFrames lets the library's own frames through, for a screen that publishes none.
+func (w *Writer) PassFrames() {
+	w.mu.Lock()
+	w.frames = true
+	w.mu.Unlock()
 }
 
 func (w *Writer) signal() {

@@ -89,10 +89,8 @@ func Spark(a grid.Area, values []float64, top float64, levels []rune, s grid.Sty
 	}
 }
 
-// Histogram draws bins over all of a, one column each (several bins share a column if there are more), the part from
-// column split on in a second style.
-func Histogram(a grid.Area, bins []float64, split int, levels []rune, s, beyond grid.Style) {
-	columns := Squeeze(bins, a.W())
+// Histogram draws columns, as Columns makes them of bins, over all of a; those from column split on in a second style.
+func Histogram(a grid.Area, columns []float64, split int, levels []rune, s, beyond grid.Style) {
 	top := 0.0
 	for _, v := range columns {
 		top = max(top, v)
@@ -111,14 +109,24 @@ func Histogram(a grid.Area, bins []float64, split int, levels []rune, s, beyond 
 	}
 }
 
-// Squeeze sums neighbouring values so that n remain; with no more than n it returns them as they are.
-func Squeeze(values []float64, n int) []float64 {
-	if len(values) <= n || n <= 0 {
-		return values
+// Columns spreads bins over at most n columns: neighbours are summed if there are more, repeated if twice as many fit.
+func Columns(bins []float64, n int) []float64 {
+	if len(bins) == 0 || n <= 0 {
+		return nil
 	}
-	out := make([]float64, n)
-	for i, v := range values {
-		out[i*n/len(values)] += v
+	if len(bins) > n {
+		out := make([]float64, n)
+		for i, v := range bins {
+			out[i*n/len(bins)] += v
+		}
+		return out
+	}
+	repeat := n / len(bins)
+	out := make([]float64, 0, repeat*len(bins))
+	for _, v := range bins {
+		for range repeat {
+			out = append(out, v)
+		}
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package widget
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -63,6 +64,17 @@ func TestHistogram(t *testing.T) {
 	}
 	if got := draw(4, 2, func(a grid.Area) { Histogram(a, nil, 0, levels, 0, 0) }); strings.TrimSpace(got) != "" {
 		t.Errorf("no bins: got %q", got)
+	}
+}
+
+func TestColumns(t *testing.T) {
+	for _, c := range []struct {
+		n    int
+		want string
+	}{{0, "[]"}, {2, "[3 3]"}, {3, "[1 2 3]"}, {5, "[1 2 3]"}, {6, "[1 1 2 2 3 3]"}} {
+		if got := fmt.Sprint(Columns([]float64{1, 2, 3}, c.n)); got != c.want {
+			t.Errorf("%d columns: got %s, want %s", c.n, got, c.want)
+		}
 	}
 }
 

@@ -1,0 +1,64 @@
+package ui_test
+
+import (
+	"fmt"
+	"testing"
+
+	"mockbench/ui/theme"
+	"mockbench/ui/uitest"
+)
+
+var panels = []string{"overview", "blocks", "batch", "requests", "routing", "latency", "events"}
+
+// looks are the kinds of terminals of the golden screens.
+var looks = map[string]theme.Theme{
+	"ascii": theme.New(theme.NoColor, false, false),
+	"dark":  theme.New(theme.Colors256, false, true),
+}
+
+var sizes = [][2]int{{80, 24}, {120, 36}, {200, 60}}
+
+// Each panel at three sizes, without colour in ASCII and in 256 colours.
+func TestScreens(t *testing.T) {
+	for look, th := range looks {
+		for _, size := range sizes {
+			f := uitest.NewFleet(5, 4096)
+			s := uitest.NewScreen(f, f.Options(), th, size[0], size[1])
+			s.Run(120)
+			for i, panel := range panels {
+				name := fmt.Sprintf("%s-%dx%d-%s", panel, size[0], size[1], look)
+				t.Run(name, func(t *testing.T) {
+					s.Press(fmt.Sprint(i + 1))
+					uitest.Golden(t, name, s.Text())
+				})
+			}
+		}
+	}
+}
+
+// What panels look like in states that the first screens do not have.
+func TestOtherScreens(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		keys []string
+	}{
+		{"help", []string{"?"}},
+		{"help-end", []string{"?", "end"}},
+		{"blocks-zoom", []string{"2", "enter", "pgdown", "down", "right"}},
+		{"blocks-lens", []string{"2", "f", "f"}},
+		{"batch-paused", []string{"3", " "}},
+		{"batch-scrub", []string{"3", "left", "left", "left"}},
+		{"requests-filter", []string{"4", "/", "r", "2", "5", "enter", "o"}},
+		{"events-frozen", []string{"7", "down", "down", "f"}},
+		{"overview-order", []string{"o", "down", "down", "down"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := uitest.NewFleet(5, 4096)
+			s := uitest.NewScreen(f, f.Options(), looks["ascii"], 80, 24)
+			s.Run(120)
+			s.Press(c.keys...)
+			s.Run(1)
+			uitest.Golden(t, c.name, s.Text())
+		})
+	}
+}

@@ -1,0 +1,77 @@
+package ui
+
+import (
+	"mockbench/ui/grid"
+	"mockbench/ui/keys"
+	"mockbench/ui/theme"
+)
+
+// helpPanel is the list of keys, made from the key table.
+type helpPanel struct {
+	open  bool
+	first int
+}
+
+// key handles keys while the help is open and reports whether that was all.
+func (h *helpPanel) key(m *Model, a keys.Action) bool {
+	switch a {
+	case keys.Up:
+		h.first--
+	case keys.Down:
+		h.first++
+	case keys.PageUp:
+		h.first -= 10
+	case keys.PageDown:
+		h.first += 10
+	case keys.Home:
+		h.first = 0
+	case keys.End:
+		h.first = len(keys.Table)
+	case keys.Help, keys.Back, keys.Enter:
+		h.open = false
+	default:
+		return false
+	}
+	return true
+}
+
+func (h *helpPanel) draw(m *Model) {
+	const names = 23 // columns
+	width := min(m.layout.w, 84)
+	body := m.layout.rect[boxBody]
+	lines := len(keys.Table) + 10
+	height := min(lines+2, body.H)
+	r := grid.Rect{X: (m.layout.w - width) / 2, Y: body.Y + (body.H-height)/2, W: width, H: height}
+	a := m.grid.Area().Sub(r)
+	a.Fill(' ', theme.Plain)
+	title := "keys (? closes"
+	if lines > height-2 {
+		title += ", up and down scroll"
+	}
+	inside := m.frameIn(a, title+")").Inset(1, 0)
+	h.first = min(max(h.first, 0), max(lines-inside.H(), 0))
+	y := -h.first
+	for _, b := range keys.Table {
+		style := theme.Plain
+		if b.Where&tabInfo[m.tab].where == 0 {
+			style = theme.Dim // not in this panel
+		}
+		inside.Text(0, y, b.Names(), theme.Bold)
+		inside.Text(names, y, b.Long, style)
+		y++
+	}
+	y++
+	inside.Text(0, y, "blocks on the map", theme.Heading)
+	for i, s := range theme.LegendOrder {
+		inside.Set(0, y+1+i, theme.Letters[s], theme.Cell(s))
+		inside.Text(2, y+1+i, theme.Names[s], theme.Bold)
+		inside.Text(names, y+1+i, meanings[s], theme.Plain)
+	}
+	inside.Text(0, y+theme.States+2, "Mouse: click a tab, worker, cell or pass; wheel moves; shift selects text.", theme.Dim)
+}
+
+// meanings explain the states of blocks.
+var meanings = [theme.States]string{
+	"never used, or cleared", "used by one sequence", "used by more than one sequence", "not in use, contents kept",
+	"not in use, contents kept, host tier has a copy", "lost its contents in the last second",
+}

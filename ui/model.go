@@ -1,0 +1,240 @@
+package ui
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/bubbles/textinput"
+	tea "github.com/charmbracelet/bubbletea"
+
+	"mockbench/engine"
+	"mockbench/engine/router"
+	"mockbench/engine/spawn"
+	"mockbench/ui/grid"
+	"mockbench/ui/theme"
+)
+
+// How often the classes of what is shown are brought up to date, per second. Faster than this nobody can read, and the
+// bytes sent to the terminal grow with it.
+const (
+	columnsPerSecond = 5 // new columns of charts
+	chartsPerSecond  = 2.5
+	tablesPerSecond  = 2
+)
+
+// Publisher takes finished frames; *term.Writer is one.
+type Publisher interface {
+	Publish(g *grid.Grid, full bool)
+}
+
+// Model is the state of the screen.
+type Model struct {
+	o     Options
+	theme theme.Theme
+	out   Publisher // nil: View returns the text of the frame
+	tabs  []tab
+
+	layout layout
+	grid   *grid.Grid
+	dirty  bool // something shown has changed
+	full   bool // the terminal must be cleared
+	text   string
+
+	frame      uint64 // ticks so far
+	closedCols int    // columns closed
+	shownCols  int    // columns the charts show
+	clock      engine.Time
+	paused     bool
+	speed      float64
+
+	workers []*worker // as the fleet lists them
+	rows    []*worker // in the order chosen
+	sel     *worker   // nil if there is none
+	rank    int
+	pool    pool
+	spare   engine.Snapshot
+	looking bool // a snapshot is being taken
+	polling bool
+
+	tab      tab
+	overview overviewPanel
+	blocks   blocksPanel
+	batch    batchPanel
+	requests requestsPanel
+	events   eventsPanel
+
+	status    Status
+	window    Window
+	decisions []router.Decision
+	counters  []router.Counters
+	log       []string
+	logCount  uint64
+
+	help   helpPanel
+	filter filter
+	notice notice
+	drain  drainState
+}
+
+// filter is the text that rows must contain.
+type filter struct {
+	editing bool
+	input   textinput.Model
+}
+
+// matches reports whether a row is to be shown. A filter that begins with '!' shows the rows without the text.
+func (f *filter) matches(text string) bool {
+	want, inverse := strings.CutPrefix(f.input.Value(), "!")
+	return want == "" || strings.Contains(strings.ToLower(text), strings.ToLower(want)) != inverse
+}
+
+// notice is a short message at the bottom that goes away.
+type notice struct {
+	text  string
+	until uint64 // frame
+}
+
+// drainState is how the screen ends.
+type drainState struct {
+	active   bool
+	ctx      context.Context
+	cancel   context.CancelFunc
+	progress chan Draining
+	left     *Draining // nil until the drain says something
+	reason   error
+}
+
+// Messages of the screen.
+type (
+	// TickMsg starts a new frame.
+	TickMsg struct{}
+	// SignalMsg asks for a drain because of a signal; a second one ends at once.
+	SignalMsg struct{ Signal os.Signal }
+	// RedrawMsg asks for the whole screen to be sent again.
+	RedrawMsg struct{}
+
+	failedMsg   struct{ err error }
+	drainingMsg struct{ left Draining }
+	drainedMsg  struct{}
+)
+
+// New returns a screen that draws with the theme. Frames go to Attach's publisher, or into the text of View.
+func New(o Options, th theme.Theme) *Model {
+	o.defaults()
+	m := &Model{o: o, theme: th, grid: grid.New(0, 0), tabs: available(&o), speed: o.Clock.Speed()}
+	m.o.Model, m.o.Backend = grid.Clean(o.Model), grid.Clean(o.Backend)
+	m.filter.input = textinput.New()
+	m.events.follow = true
+	m.paused = o.Clock.Paused()
+	m.setFleet(o.Fleet())
+	return m
+}
+
+// Attach makes frames go to p.
+func (m *Model) Attach(p Publisher) { m.out = p }
+
+// Reason returns why the screen ended.
+func (m *Model) Reason() error { return m.drain.reason }
+
+// Init starts the clock of the frames.
+func (m *Model) Init() tea.Cmd {
+	return tea.Batch(m.nextTick(), m.poll())
+}
+
+func (m *Model) nextTick() tea.Cmd {
+	return tea.Tick(time.Second/time.Duration(m.o.FPS), func(time.Time) tea.Msg { return TickMsg{} })
+}
+
+// beside runs f in a goroutine of the terminal library. A panic in it ends the program in order.
+func beside(name string, f func() tea.Msg) tea.Cmd {
+	return func() tea.Msg {
+		defer spawn.Recover(name)
+		return f()
+	}
+}
+
+// every reports whether this frame is one of so many a second.
+func (m *Model) every(perSecond float64) bool {
+	step := uint64(float64(m.o.FPS)/perSecond + 0.5)
+	return step <= 1 || m.frame%step == 0
+}
+
+// setFleet brings the list of workers up to date. The selected worker stays selected if it is still there, else the
+// one in its place.
+func (m *Model) setFleet(fleet []Source) {
+	same := len(fleet) == len(m.workers)
+	for i := 0; same && i < len(fleet); i++ {
+		same = m.workers[i].Worker == fleet[i].Worker
+	}
+	if same && len(fleet) > 0 {
+		return
+	}
+	next := make([]*worker, 0, len(fleet))
+	for _, s := range fleet {
+		i := slices.IndexFunc(m.workers, func(w *worker) bool { return w.Worker == s.Worker })
+		if i >= 0 {
+			next = append(next, m.workers[i])
+		} else {
+			next = append(next, newWorker(s))
+		}
+	}
+	place := slices.Index(m.rows, m.sel)
+	m.workers = next
+	m.sortRows()
+	if !slices.Contains(m.rows, m.sel) {
+		m.sel = nil
+		if n := len(m.rows); n > 0 {
+			m.sel = m.rows[min(max(place, 0), n-1)]
+		}
+		m.selectionChanged()
+	}
+	m.relayout()
+}
+
+// selectionChanged forgets what was shown of another worker or rank.
+func (m *Model) selectionChanged() {
+	for _, w := range m.workers {
+		w.Feed.Detail.Store(w == m.sel)
+	}
+	if m.sel == nil || m.rank >= m.sel.Worker.Ranks() {
+		m.rank = 0
+	}
+	m.pool = pool{worker: m.sel, rank: m.rank}
+	m.batch.back, m.batch.row, m.requests.row, m.blocks.info = 0, 0, 0, blockInfo{}
+	m.dirty = true
+}
+
+func (m *Model) relayout() {
+	m.layout = arrange(m.layout.w, m.layout.h, m.tab, len(m.alarms()), len(m.rows))
+	m.blocks.clamp(m)
+	m.dirty = true
+}
+
+// alarms returns the lines of the banner: one for the ranks that cannot make progress.
+func (m *Model) alarms() []string {
+	var first string
+	n := 0
+	for _, w := range m.workers {
+		for _, s := range w.stalls {
+			if n == 0 {
+				first = stallText(w, s, len(m.workers) > 1)
+			}
+			n++
+		}
+	}
+	switch {
+	case n == 0:
+		return nil
+	case n > 1:
+		first += " (and " + plural(n-1, "more rank") + ")"
+	}
+	return []string{first}
+}
+
+func (m *Model) say(text string) {
+	m.notice = notice{text, m.frame + 3*uint64(m.o.FPS)}
+	m.dirty = true
+}

@@ -1,0 +1,263 @@
+package ui
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"mockbench/ui/grid"
+	"mockbench/ui/keys"
+	"mockbench/ui/theme"
+	"mockbench/ui/widget"
+)
+
+// order is how the workers are listed.
+type order int
+
+const (
+	orderName order = iota
+	orderUsed
+	orderWaiting
+	orderPreemptions
+	orders
+)
+
+var orderNames = [orders]string{"name", "KV used", "waiting", "preemptions"}
+
+// overviewPanel is the first panel: all workers, and the selected one in short.
+type overviewPanel struct {
+	order order
+	first int // first row shown
+}
+
+func (p *overviewPanel) key(m *Model, a keys.Action) tea.Cmd {
+	switch a {
+	case keys.Up:
+		return m.selectWorker(m.place() - 1)
+	case keys.Down:
+		return m.selectWorker(m.place() + 1)
+	case keys.PageUp:
+		return m.selectWorker(m.place() - 8)
+	case keys.PageDown:
+		return m.selectWorker(m.place() + 8)
+	case keys.Home:
+		return m.selectWorker(0)
+	case keys.End:
+		return m.selectWorker(len(m.rows) - 1)
+	case keys.Order:
+		p.order = (p.order + 1) % orders
+		m.sortRows()
+		m.say("workers by " + orderNames[p.order])
+	}
+	return nil
+}
+
+// sortRows brings the workers into the chosen order; equal ones stay in the order of the fleet.
+func (m *Model) sortRows() {
+	m.rows = append(m.rows[:0], m.workers...)
+	key := func(w *worker) float64 {
+		switch m.overview.order {
+		case orderUsed:
+			return w.shown.used
+		case orderWaiting:
+			return float64(w.shown.waiting)
+		case orderPreemptions:
+			return float64(w.shown.preemptions)
+		}
+		return 0
+	}
+	slices.SortStableFunc(m.rows, func(a, b *worker) int {
+		switch x, y := key(a), key(b); {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+}
+
+func (p *overviewPanel) draw(m *Model) {
+	p.drawWorkers(m)
+	p.drawLatency(m)
+	m.blocks.drawSmall(m)
+	if m.layout.roomy {
+		p.drawBatches(m)
+		p.drawSparks(m, m.boxed(boxSparks, "last "+m.chartSpan(m.layout.rect[boxSparks].W-20)))
+		return
+	}
+	p.drawPass(m, m.boxed(boxPass, m.passTitle()))
+	p.drawSparks(m, m.area(boxSparks))
+}
+
+// columns of the table of workers; the last one is the trend of KV used.
+var workerColumns = []widget.Column{
+	{Title: "  id", Width: 8}, {Title: "KV used", Width: 12}, {Width: 4, Right: true}, {Title: "run", Width: 4, Right: true},
+	{Title: "wait", Width: 4, Right: true}, {Title: "pre/s", Width: 5, Right: true}, {Title: "hit%", Width: 4, Right: true},
+	{Title: "tok/s", Width: 7, Right: true}, {Width: 6, Weight: 1},
+}
+
+func (p *overviewPanel) drawWorkers(m *Model) {
+	title := "workers"
+	if p.order != orderName {
+		title += " by " + orderNames[p.order]
+	}
+	box := m.area(boxWorkers)
+	visible := max(box.H()-3, 0)
+	p.first = widget.Window(p.first, max(m.place(), 0), visible, len(m.rows))
+	if len(m.rows) > visible {
+		title += ", " + strconv.Itoa(p.first+1) + "-" + strconv.Itoa(min(p.first+visible, len(m.rows))) + " of " + number(len(m.rows))
+	}
+	a := m.frameIn(box, title).Inset(1, 0)
+	t := widget.Table{Columns: widget.Fit(workerColumns, a.W()), Heading: theme.Heading}
+	t.Head(a)
+	if len(m.rows) == 0 {
+		a.Text(0, 1, "no workers", theme.Dim)
+	}
+	for y := range visible {
+		i := p.first + y
+		if i >= len(m.rows) {
+			return
+		}
+		p.drawWorker(m, a.Rows(y+1, 1), t, m.rows[i])
+	}
+}
+
+func (p *overviewPanel) drawWorker(m *Model, a grid.Area, t widget.Table, w *worker) {
+	style, mark := theme.Plain, "  "
+	if w == m.sel {
+		style, mark = theme.Selected, "> "
+	}
+	if len(w.stalls) > 0 {
+		mark = mark[:1] + "!"
+	}
+	s := &w.shown
+	t.Row(a, 0, style, mark+w.name, "", percent(s.used, 0), strconv.Itoa(s.running), strconv.Itoa(s.waiting),
+		decimals(s.preempts, 1), decimals(s.hit*100, 0), whole(s.tokens))
+	g := &m.theme.Glyphs
+	x := t.Columns[0].Width + 1
+	widget.Bar(a.Sub(grid.Rect{X: x, Y: 0, W: t.Columns[1].Width, H: 1}), s.used, g.Full, g.Rest, theme.InkActive, theme.InkFree)
+	if n := len(t.Columns); n == len(workerColumns) {
+		width := t.Columns[n-1].Width
+		trend := m.series(width, func(n int) float64 {
+			if c := w.at(n); c != nil {
+				return c.used
+			}
+			return math.NaN()
+		})
+		widget.Spark(a.Sub(grid.Rect{X: a.W() - width, Y: 0, W: width, H: 1}), trend, 1, g.Levels, theme.InkActive)
+	}
+}
+
+// series returns a value for each of the newest n columns of the charts, oldest first.
+func (m *Model) series(n int, value func(column int) float64) []float64 {
+	n = min(max(n, 0), historyColumns, m.shownCols)
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = value(m.shownCols - n + i)
+	}
+	return out
+}
+
+// chartSpan returns how much time a chart of that many columns shows.
+func (m *Model) chartSpan(width int) string {
+	return strconv.Itoa(min(width, historyColumns)/columnsPerSecond) + " s"
+}
+
+// sumColumns adds up one figure over the workers that were there; NaN if none was.
+func (m *Model) sumColumns(n int, value func(c *column) float64) float64 {
+	sum, any := 0.0, false
+	for _, w := range m.workers {
+		if c := w.at(n); c != nil {
+			sum += value(c)
+			any = true
+		}
+	}
+	if !any {
+		return math.NaN()
+	}
+	return sum
+}
+
+// drawSparks draws the three lines at the bottom: all workers together over one time axis.
+func (p *overviewPanel) drawSparks(m *Model, a grid.Area) {
+	workers := float64(max(len(m.workers), 1))
+	used := func(c *column) float64 { return c.used / workers }
+	perSecond := func(f func(c *column) int) func(c *column) float64 {
+		return func(c *column) float64 { return float64(f(c)) * columnsPerSecond }
+	}
+	lines := []struct {
+		name   string
+		value  func(c *column) float64
+		top    float64 // 0: the largest value shown
+		style  grid.Style
+		format func(float64) string
+	}{
+		{"KV used", used, 1, theme.InkActive, func(x float64) string { return percent(x, 0) }},
+		{"preempt/s", perSecond(func(c *column) int { return c.preempted }), 0, theme.InkEvicted, func(x float64) string { return decimals(x, 0) }},
+		{"tokens/s", perSecond(func(c *column) int { return c.tokens }), 0, theme.InkCached, whole},
+	}
+	for y, l := range lines {
+		const name, figure = 11, 8
+		values := m.series(a.W()-name-figure-2, func(n int) float64 { return m.sumColumns(n, l.value) })
+		top, last := l.top, math.NaN()
+		for _, v := range values {
+			if l.top == 0 && v > top {
+				top = v
+			}
+			last = v
+		}
+		a.Text(1, y, l.name, theme.Plain)
+		widget.Spark(a.Sub(grid.Rect{X: name + 1, Y: y, W: a.W() - name - figure - 2, H: 1}), values, top, m.theme.Glyphs.Levels, l.style)
+		a.Right(a.W()-1, y, l.format(last), theme.Bold)
+	}
+}
+
+// drawLatency draws the short form of the latencies, with a histogram of TTFT where there is room.
+func (p *overviewPanel) drawLatency(m *Model) {
+	title := "latency"
+	if m.window.Seconds > 0 {
+		title += ", last " + decimals(m.window.Seconds, 0) + " s"
+	}
+	a := m.boxed(boxLatency, title).Inset(1, 0)
+	if m.o.Window == nil {
+		a.Text(0, 0, "not measured in this run", theme.Dim)
+		return
+	}
+	lines := []struct {
+		name string
+		f    *Figures
+	}{{"TTFT", &m.window.TTFT}, {"ITL", &m.window.ITL}, {"E2E", &m.window.E2E}}
+	for y, l := range lines {
+		drawFigures(a.Rows(y, 1), l.name, l.f)
+	}
+	if a.H() >= 7 {
+		m.drawHistogram(a.Sub(grid.Rect{X: 0, Y: 3, W: a.W(), H: a.H() - 3}), &m.window.TTFT)
+	}
+}
+
+// drawFigures draws one latency in a line.
+func drawFigures(a grid.Area, name string, f *Figures) {
+	a.Text(0, 0, name, theme.Bold)
+	p50, p99 := math.NaN(), math.NaN()
+	if f.Count > 0 {
+		p50, p99 = f.P50, f.P99
+	}
+	a.Text(5, 0, "p50", theme.Dim)
+	a.Right(15, 0, span(p50), theme.Plain)
+	a.Text(16, 0, "p99", theme.Dim)
+	a.Right(26, 0, span(p99), theme.Plain)
+	if f.SLO > 0 {
+		within := math.NaN()
+		if f.Count > 0 {
+			within = f.Within
+		}
+		x := a.Text(27, 0, "SLO ", theme.Dim)
+		if a.W() >= 44 {
+			x = a.Text(x, 0, decimals(f.SLO, 0)+" ", theme.Plain)
+		}
+		a.Text(x, 0, percent(within, 1), theme.Bold)
+	}
+}

@@ -1,0 +1,71 @@
+package ui
+
+import (
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"mockbench/engine/live"
+	"mockbench/engine/router"
+	"mockbench/ui/grid"
+)
+
+// recentDecisions is how many placements the Routing panel can show.
+const recentDecisions = 64
+
+// polledMsg is everything that is fetched twice a second.
+type polledMsg struct {
+	fleet     []Source
+	stalls    [][]live.Stall // of each worker of the fleet
+	slips     []time.Duration
+	status    Status
+	window    Window
+	decisions []router.Decision
+	counters  []router.Counters
+}
+
+// poll fetches figures beside the screen, one at a time.
+func (m *Model) poll() tea.Cmd {
+	if m.polling {
+		return nil
+	}
+	m.polling = true
+	o := m.o
+	return beside("screen figures", func() tea.Msg {
+		p := polledMsg{fleet: o.Fleet()}
+		for _, s := range p.fleet {
+			p.stalls = append(p.stalls, s.Worker.Stalled())
+			p.slips = append(p.slips, s.Worker.Slip())
+		}
+		if o.Status != nil {
+			p.status = o.Status()
+			p.status.Planes, p.status.LastError = grid.Clean(p.status.Planes), grid.Clean(p.status.LastError)
+		}
+		if o.Window != nil {
+			p.window = o.Window()
+		}
+		if o.Routing != nil {
+			p.decisions = o.Routing.Recent(nil, recentDecisions)
+			p.counters = o.Routing.Counters(nil)
+		}
+		return p
+	})
+}
+
+func (m *Model) polled(p polledMsg) tea.Cmd {
+	m.polling, m.dirty = false, true
+	before := m.sel
+	m.setFleet(p.fleet)
+	alarms := len(m.alarms())
+	for i, w := range m.workers {
+		w.stalls, w.slip = p.stalls[i], p.slips[i]
+	}
+	if len(m.alarms()) != alarms {
+		m.relayout()
+	}
+	m.status, m.window, m.decisions, m.counters = p.status, p.window, p.decisions, p.counters
+	if m.sel != before {
+		return m.look()
+	}
+	return nil
+}

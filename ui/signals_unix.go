@@ -1,0 +1,76 @@
+//go:build unix
+
+package ui
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"mockbench/engine/spawn"
+	"mockbench/ui/term"
+)
+
+// flushLimit is how long a suspension waits for the terminal.
+const flushLimit = 300 * time.Millisecond
+
+// watchSignals turns signals into messages until done is closed.
+func watchSignals(p *tea.Program, guard *term.Guard, w *term.Writer, done <-chan struct{}) {
+	got := make(chan os.Signal, 8)
+	signal.Notify(got, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGCONT)
+	spawn.Go("screen signals", func() {
+		defer signal.Stop(got)
+		for {
+			select {
+			case <-done:
+				return
+			case s := <-got:
+				switch s {
+				case syscall.SIGTSTP:
+					suspend(p, w, got)
+				case syscall.SIGCONT: // stopped by a signal that cannot be caught: the shell has changed the line settings
+					_ = p.ReleaseTerminal()
+					restore(p)
+				case syscall.SIGQUIT:
+					w.Abandon()
+					guard.Restore()
+					signal.Reset(syscall.SIGQUIT)
+					_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT) // the runtime prints all stacks
+				default:
+					p.Send(SignalMsg{s})
+				}
+			}
+		}
+	})
+}
+
+// suspend gives the terminal back, stops the process, and takes the terminal again when it is continued.
+func suspend(p *tea.Program, w *term.Writer, got <-chan os.Signal) {
+	if p.ReleaseTerminal() != nil {
+		return
+	}
+	w.Flush(flushLimit)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	// Running again. The stop takes effect at some moment after the call, so the signal of the continuation is awaited.
+	for s := range got {
+		if s == syscall.SIGCONT {
+			break
+		}
+		p.Send(SignalMsg{s})
+	}
+	restore(p)
+}
+
+func restore(p *tea.Program) {
+	_ = p.RestoreTerminal()
+	p.Send(RedrawMsg{})
+}
+
+// suspendSelf asks for what Ctrl-Z does in programs that do not read keys one by one.
+func suspendSelf() tea.Msg {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGTSTP)
+	return nil
+}
