@@ -122,7 +122,7 @@ var (
 	ErrQuit       = errors.New("quit by the user")
 	ErrSignal     = errors.New("ended by a signal")
 	ErrNoTerminal = errors.New("no terminal to draw on")
-	ErrTerminal   = errors.New("the terminal is gone")
+	ErrTerminal   = errors.New("the terminal is gone or does not read")
 )
 
 // SignalError is the end by a signal; it is an ErrSignal.

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -20,7 +21,8 @@ const stopLimit = time.Second
 
 // Run shows the screen until the user quits, a signal comes or ctx ends, and returns why: ErrQuit, a *SignalError
 // (which is an ErrSignal), the error of ctx, or ErrTerminal if the terminal has gone. It returns ErrNoTerminal at once
-// if there is none. For the first two the drain has been done. The terminal is as before when it returns.
+// if there is none. For the first two the drain has been done. The terminal is as before when it returns. If it did not
+// take in what it was sent, the error is an ErrTerminal too: whoever writes to it then may wait for ever.
 //
 // While it runs it owns the signals INT, TERM, HUP, QUIT, TSTP and CONT and the handler of panics.
 func Run(ctx context.Context, o Options) error {
@@ -51,15 +53,16 @@ func Run(ctx context.Context, o Options) error {
 	if m.drain.cancel != nil {
 		m.drain.cancel()
 	}
-	if w.Stop(stopLimit) {
-		guard.Release()
-	} else {
+	reason := m.drain.reason
+	if reason == nil && err != nil {
+		reason = fmt.Errorf("%w: %w", ErrTerminal, err)
+	}
+	if !w.Stop(stopLimit) {
 		guard.Restore()
+		return errors.Join(reason, ErrTerminal)
 	}
-	if m.drain.reason == nil && err != nil {
-		return fmt.Errorf("%w: %w", ErrTerminal, err)
-	}
-	return m.drain.reason
+	guard.Release()
+	return reason
 }
 
 // Available reports whether a screen can be drawn: both files are terminals, and TERM names one that can move its
