@@ -54,17 +54,26 @@ func (s *sketch) count(key int, n uint64) {
 	for ; key < s.low && len(s.bins) < maxBins; s.low -= grow {
 		s.bins = append(make([]uint64, grow, grow+len(s.bins)), s.bins...)
 	}
-	for key >= s.low+len(s.bins) {
-		if len(s.bins) < maxBins {
-			s.bins = append(s.bins, make([]uint64, grow)...)
-			continue
-		}
-		s.bins[1] += s.bins[0]
-		copy(s.bins, s.bins[1:])
-		s.bins[len(s.bins)-1] = 0
-		s.low++
+	for key >= s.low+len(s.bins) && len(s.bins) < maxBins {
+		s.bins = append(s.bins, make([]uint64, grow)...)
 	}
+	s.collapse(key - (s.low + len(s.bins) - 1))
 	s.bins[max(key-s.low, 0)] += n
+}
+
+// collapse moves the bins up by so many keys; what falls out at the bottom goes into the new lowest bin.
+func (s *sketch) collapse(keys int) {
+	if keys <= 0 {
+		return
+	}
+	var fallen uint64
+	out := min(keys, len(s.bins))
+	for _, n := range s.bins[:out] {
+		fallen += n
+	}
+	clear(s.bins[copy(s.bins, s.bins[out:]):])
+	s.bins[0] += fallen
+	s.low += keys
 }
 
 // grow is by how many bins a sketch grows; it divides maxBins.

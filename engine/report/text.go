@@ -13,7 +13,7 @@ import (
 // none stands for a figure that does not exist.
 const none = "--"
 
-// WriteText writes the summary of a report for people, in lines of at most width cells (at least 72).
+// WriteText writes the summary of a report for people, in lines of at most width cells (at least 80).
 func WriteText(w io.Writer, r Report, width int) error {
 	var b bytes.Buffer
 	writeTotals(&b, r.Summary)
@@ -58,8 +58,6 @@ func columns(width int) []string {
 		return []string{"mean", "min", "median", "p75", "p90", "p95", "p99", "max"}
 	case room >= 7:
 		return []string{"mean", "min", "median", "p90", "p99", "max"}
-	case room >= 6:
-		return []string{"mean", "median", "p90", "p99", "max"}
 	}
 	return []string{"mean", "median", "p99", "max"}
 }
@@ -80,7 +78,7 @@ func writeLatencies(b *bytes.Buffer, f Figures, width int) {
 		for _, name := range shown {
 			text := none
 			if m.Samples > 0 {
-				text = decimal(values[name], 2)
+				text = milliseconds(values[name])
 			}
 			fmt.Fprintf(b, "%*s", numberWidth, text)
 		}
@@ -96,14 +94,14 @@ func writeGoodput(b *bytes.Buffer, f Figures) {
 	if g == nil {
 		return
 	}
-	fmt.Fprintf(b, "\n%-12s", "goodput")
+	var kept []string
 	if g.LimitTTFT > 0 {
-		fmt.Fprintf(b, "TTFT <= %s ms: %s  ", decimal(g.LimitTTFT, 1), percent(g.AttainmentTTFT))
+		kept = append(kept, fmt.Sprintf("TTFT <= %s ms: %s", decimal(g.LimitTTFT, 1), percent(g.AttainmentTTFT)))
 	}
 	if g.LimitITL > 0 {
-		fmt.Fprintf(b, "ITL <= %s ms: %s  ", decimal(g.LimitITL, 1), percent(g.AttainmentITL))
+		kept = append(kept, fmt.Sprintf("ITL <= %s ms: %s", decimal(g.LimitITL, 1), percent(g.AttainmentITL)))
 	}
-	fmt.Fprintf(b, "\n%-12s%s of %s requests (%s), %s/s, %s tokens/s\n", "", whole(g.Completed), whole(f.Completed),
+	fmt.Fprintf(b, "\n%-12s%s\n%-12s%s of %s requests (%s), %s/s, %s tokens/s\n", "goodput", strings.Join(kept, ", "), "", whole(g.Completed), whole(f.Completed),
 		percent(g.Attainment), decimal(g.RequestsPerSecond, 2), decimal(g.OutputPerSecond, 1))
 }
 
@@ -144,6 +142,14 @@ func recentPercentile(h *Histogram, p float64) string {
 		return none
 	}
 	return decimal(x, 0)
+}
+
+// milliseconds returns a latency that leaves a gap in a column of numberWidth up to 99 days.
+func milliseconds(x float64) string {
+	if x >= 1e6 {
+		return decimal(x, 0)
+	}
+	return decimal(x, 2)
 }
 
 // percent returns a share in percent, always with one decimal.

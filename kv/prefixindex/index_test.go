@@ -52,7 +52,7 @@ func TestRandomOperationsAgainstNaiveSets(t *testing.T) {
 			r := rand.New(rand.NewPCG(7, uint64(ranks)))
 			x, model := New(ranks), naive{}
 			var got []Match
-			for step := range 6000 {
+			for step := range 3000 {
 				rank, tier := r.IntN(ranks), kv.Tier(r.IntN(2))
 				switch op := r.IntN(100); {
 				case op < 50: // a chain from the root
