@@ -1,0 +1,99 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"mockbench/cmd/mockbench/settings"
+	"mockbench/transport/modelcard"
+	"mockbench/transport/requestplane"
+)
+
+// findModel returns the directory of the model: the given one, or the one that comes with the program.
+func findModel(m settings.Model) (modelcard.Model, error) {
+	if m.Path != "" {
+		return modelcard.Resolve(m.Path, os.Getenv)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = ""
+	}
+	return modelcard.Builtin(cache)
+}
+
+// makeCard makes the model card that all workers of the process advertise.
+func (s *serving) makeCard() (json.RawMessage, error) {
+	l := s.p.s.Launch
+	topology, err := modelcard.ReadTopology(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	o := modelcard.Options{Model: s.model, Name: s.p.s.Model.Name, Engine: l.Engine, Ranks: int(l.DPSize),
+		LocalIndexer: l.Dynamo.EnableLocalIndexer, Topology: topology}
+	if s.p.s.Model.Path == "" && o.Name == "" {
+		o.Name = modelcard.BuiltinName
+	}
+	if s.p.s.Router != nil {
+		if o.Router, err = json.Marshal(s.p.s.Router.Card()); err != nil {
+			return nil, err
+		}
+	}
+	s.selfHost(&o)
+	card, err := modelcard.New(o)
+	if err != nil {
+		return nil, err
+	}
+	if o.SelfHost != "" {
+		s.offerFiles(o, card)
+	}
+	return json.Marshal(card)
+}
+
+// selfHost makes the card point at the status server for the model's files, so that a frontend on another machine gets
+// them; without that server it points at the files.
+func (s *serving) selfHost(o *modelcard.Options) {
+	if s.status == nil || falsy(os.Getenv("DYN_SELF_HOST_METADATA")) {
+		return
+	}
+	name := o.Name
+	if name == "" {
+		name = s.model.Source
+	}
+	o.SelfHost = fmt.Sprintf("http://%s%s", hostPort(s.server, s.status.Port()), s.filePath(name))
+}
+
+// filePath is where the status server offers the model's files.
+func (s *serving) filePath(name string) string {
+	return fmt.Sprintf("/v1/metadata/%s/%s/_base/", s.endpoint, modelcard.Slug(name))
+}
+
+// offerFiles makes the status server serve every file the card names.
+func (s *serving) offerFiles(o modelcard.Options, card *modelcard.Card) {
+	for _, f := range card.Files() {
+		if name, ok := strings.CutPrefix(f.Path, o.SelfHost); ok {
+			s.status.ServeFile(s.filePath(card.DisplayName), filepath.Join(s.model.Dir, name))
+		}
+	}
+}
+
+func falsy(text string) bool {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "0", "false", "no", "off":
+		return true
+	}
+	return false
+}
+
+// hostPort returns the address under which the status server is reached from outside.
+func hostPort(server *requestplane.Server, port int) string {
+	host, _, err := net.SplitHostPort(server.Addr())
+	if err != nil {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}

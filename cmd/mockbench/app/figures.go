@@ -1,0 +1,109 @@
+package app
+
+import (
+	"os"
+	"time"
+
+	"mockbench/cmd/mockbench/flags"
+	"mockbench/engine"
+	"mockbench/engine/report"
+	"mockbench/ui"
+)
+
+// figures collects what a run amounts to, for screen, progress lines, summary and report.
+type figures struct {
+	p       *program
+	fleet   *fleet
+	collect *report.Collector
+	began   time.Time
+	line    report.Window
+	last    report.Counts
+	shown   report.Window
+	frozen  *report.Report // the figures at the end, if that was before the last record
+}
+
+func newFigures(p *program, f *fleet) *figures {
+	names := make([]string, p.s.Workers)
+	for i := range names {
+		names[i] = workerName(i)
+	}
+	figures := &figures{p: p, fleet: f, began: time.Now(), collect: report.NewCollector(report.Options{Workers: names, Start: f.clock.Now()})}
+	f.stalled = figures.collect.Stalled
+	return figures
+}
+
+// reader returns the reader of one worker's records.
+func (f *figures) reader(worker int) engine.Reader { return f.collect.Reader(worker) }
+
+// ended returns the requests that need no more attention.
+func (f *figures) ended() uint64 {
+	c := f.collect.Counts(report.All)
+	return uint64(c.Completed + c.Rejected + c.Cancelled)
+}
+
+// progress returns a line on the run, and whether anything has happened since the last one.
+func (f *figures) progress() (line string, changed bool) {
+	c := f.collect.Counts(report.All)
+	changed = c != f.last
+	f.last = c
+	return f.collect.Line(&f.line, f.fleet.clock.Now(), int(f.p.s.Requests)), changed
+}
+
+// slowNote tells of what no figure shows: the reference's models of time.
+const slowNote = "polynomial timing: a decode pass takes as long for one request as for many with the same total context"
+
+// freeze makes now the end of the figures; the first call counts.
+func (f *figures) freeze() {
+	if f.frozen == nil {
+		r := f.report()
+		f.frozen = &r
+	}
+}
+
+// report returns the figures of the whole run.
+func (f *figures) report() report.Report {
+	if f.frozen != nil {
+		return *f.frozen
+	}
+	final := report.Final{Now: f.fleet.clock.Now(), Wall: time.Since(f.began), Generator: "mockbench " + flags.ReferenceVersion,
+		Mode: "live"}
+	for _, w := range f.fleet.workers {
+		final.Slip = append(final.Slip, w.Slip())
+	}
+	if f.p.s.Launch.Engine.Timing.Type == "polynomial" {
+		final.Notes = append(final.Notes, slowNote)
+	}
+	if noDelay(f.p.s) {
+		final.Notes = append(final.Notes, "no simulated delay: latencies are those of this machine")
+	}
+	return f.collect.Report(final)
+}
+
+// summaryWidth is the width of the summary where stdout is no terminal.
+const summaryWidth = 100
+
+// write writes summary and report.
+func (f *figures) write(e end) error {
+	r := f.report()
+	r.Interrupted = e.signal != nil && f.p.hasGoal()
+	out, width := os.Stdout, summaryWidth
+	if f.p.s.Report == "-" {
+		out = os.Stderr
+	}
+	if w := terminalWidth(out); w > 0 {
+		width = w
+	}
+	_ = report.WriteText(out, r, width) // a reader that has gone is no failure of the run
+	if f.p.s.Report == "" {
+		return nil
+	}
+	return report.WriteFile(f.p.s.Report, os.Stdout, r)
+}
+
+// window returns the latencies of the last seconds, for the screen.
+func (f *figures) window() ui.Window {
+	f.collect.Window(&f.shown, report.All, f.fleet.clock.Now(), 0)
+	w := &f.shown
+	return ui.Window{Seconds: w.Seconds, TTFT: histogram(&w.TTFT), ITL: histogram(&w.ITL), E2E: histogram(&w.E2E),
+		Queue: histogram(&w.Queue), Requests: int(w.E2E.N), Goodput: nan}
+}

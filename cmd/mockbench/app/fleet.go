@@ -1,0 +1,93 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"mockbench/cmd/mockbench/settings"
+	"mockbench/engine"
+	"mockbench/engine/live"
+	"mockbench/ui"
+)
+
+// fleet is the workers of the process.
+type fleet struct {
+	clock   *live.Clock
+	workers []*live.Worker // by number; nil until started
+	feeds   []*ui.Feed     // of the screen; nil without
+	stalled func(worker int)
+}
+
+// newFleet makes room for the workers of a run.
+func (p *program) newFleet() *fleet {
+	f := &fleet{clock: live.NewClock(1), workers: make([]*live.Worker, p.s.Workers)}
+	if p.screen {
+		f.feeds = make([]*ui.Feed, p.s.Workers)
+	}
+	return f
+}
+
+func workerName(i int) string { return fmt.Sprintf("w%d", i) }
+
+// noDelay reports whether workers do not sleep for modelled time: a speed-up of zero means that, except where the
+// reference's own reading of it is asked for.
+func noDelay(s *settings.Settings) bool {
+	c := &s.Launch.Engine
+	return !s.Quirks && (c.SpeedupRatio == 0 || c.DecodeSpeedupRatio == 0)
+}
+
+// startWorker starts one worker of the fleet with the readers it feeds. Different workers may be started at once.
+func (p *program) startWorker(ctx context.Context, f *fleet, i int, startup time.Duration, readers ...engine.Reader) (*live.Worker, error) {
+	launch, err := p.s.Worker(i)
+	if err != nil {
+		return nil, err
+	}
+	ranks := int(launch.DPSize)
+	if p.screen {
+		f.feeds[i] = ui.NewFeed(ranks)
+		readers = append(readers, f.feeds[i])
+	}
+	cfg := launch.Engine
+	cfg.EmitKVEvents = cfg.EnablePrefixCaching && cfg.Role != engine.DecodeRole
+	log := p.logger("worker")
+	w, err := live.Start(ctx, live.Options{
+		Name: workerName(i), Index: i, Engine: cfg, Ranks: ranks, Seed: p.s.Seed, Clock: f.clock,
+		NoDelay: noDelay(p.s), Startup: startup, Readers: readers,
+		Stalled: func(s live.Stall) {
+			f.stalled(i)
+			log.Warn("rank is stalled", "worker", s.Worker, "rank", s.Rank, "request", label(s.Hint.Head), "needs", s.Hint.Need,
+				"has", s.Hint.Have, "setting", s.Hint.Setting, "raise_to", s.Hint.Raise)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.workers[i] = w
+	return w, nil
+}
+
+func label(r *engine.Request) string {
+	if r == nil {
+		return ""
+	}
+	return r.Label
+}
+
+// close ends all workers.
+func (f *fleet) close() {
+	for _, w := range f.workers {
+		if w != nil {
+			w.Close()
+		}
+	}
+}
+
+// sources returns what the screen shows.
+func (f *fleet) sources() []ui.Source {
+	out := make([]ui.Source, len(f.feeds))
+	for i := range out {
+		out[i] = ui.Source{Worker: f.workers[i], Feed: f.feeds[i]}
+	}
+	return out
+}

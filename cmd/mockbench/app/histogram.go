@@ -1,0 +1,53 @@
+package app
+
+import (
+	"math"
+
+	"mockbench/engine/report"
+	"mockbench/ui"
+)
+
+var nan = math.NaN()
+
+// bins is the number of equal steps a histogram is shown in.
+const bins = 32
+
+// histogram turns logarithmic buckets into the percentiles and equal steps that the screen draws. A bucket is spread
+// evenly over the steps it covers.
+func histogram(h *report.Histogram) ui.Figures {
+	f := ui.Figures{Count: int(h.N)}
+	if h.N == 0 {
+		return f
+	}
+	f.P50, _ = h.Percentile(50)
+	f.P90, _ = h.Percentile(90)
+	f.P99, _ = h.Percentile(99)
+	f.BinWidth = math.Max(f.P99*1.2, 1e-3) / bins
+	f.Bins = make([]float64, bins)
+	for i, n := range h.Counts {
+		if n == 0 {
+			continue
+		}
+		low, high := h.Range(i)
+		spread(f.Bins, low/f.BinWidth, high/f.BinWidth, float64(n))
+	}
+	return f
+}
+
+// spread adds n over the steps from low to high; the last step holds everything beyond.
+func spread(steps []float64, low, high, n float64) {
+	last := len(steps) - 1
+	if high <= low {
+		steps[min(int(low), last)] += n
+		return
+	}
+	for at := low; at < high; {
+		step := min(int(at), last)
+		next := high
+		if step < last {
+			next = math.Min(high, float64(step+1))
+		}
+		steps[step] += n * (next - at) / (high - low)
+		at = next
+	}
+}

@@ -1,0 +1,213 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"mockbench/engine/spawn"
+	"mockbench/ui"
+)
+
+// job is what runs until the end: a built-in load or workers for a frontend.
+type job struct {
+	fleet   *fleet
+	figures *figures
+	model   string
+	routing ui.Routing
+	planes  func() ui.Status
+	done    <-chan struct{} // closed when a load has reached its end; nil if it has none
+	drain   func(ctx context.Context, progress func(ui.Draining))
+	close   func() // after the drain; takes back what outlives the workers
+	grace   time.Duration
+}
+
+// end is why a run ended.
+type end struct {
+	signal os.Signal // nil if no signal did it
+	forced bool      // and a second one cut the drain short
+	err    error
+	goal   bool // duration or number of requests reached
+}
+
+// headlessDemo is how long the demonstration runs where there is no screen and no other goal.
+const headlessDemo = 10 * time.Second
+
+// run starts the workers, waits for the end, drains and reports.
+func (p *program) run() int {
+	if p.s.Load != nil && !p.screen && p.s.Duration == 0 && p.s.Requests == 0 {
+		p.s.Duration = headlessDemo
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	j, sig, err := p.start(signals)
+	if sig != nil {
+		p.closeLog()
+		die(sig)
+	}
+	if err != nil {
+		p.log.Flush()
+		return fail(os.Stderr, err)
+	}
+	var e end
+	if p.screen {
+		signal.Stop(signals)
+		e = p.watch(j)
+	} else {
+		e = p.headless(j, signals)
+	}
+	j.fleet.close()
+	if e.forced {
+		p.closeLog()
+		die(e.signal)
+	}
+	return p.finish(j, e)
+}
+
+// start brings everything up. A signal meanwhile ends the program as if it did not handle signals, but not before what
+// was registered is withdrawn.
+func (p *program) start(signals <-chan os.Signal) (*job, os.Signal, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var j *job
+	var err error
+	ready := make(chan struct{})
+	spawn.Go("start", func() {
+		defer close(ready)
+		if p.s.Load != nil {
+			j, err = p.startLoad(ctx)
+		} else {
+			j, err = p.startServing(ctx)
+		}
+	})
+	select {
+	case <-ready:
+		return j, nil, err
+	case sig := <-signals:
+		cancel()
+		<-ready
+		if err == nil {
+			p.cleanUp(j)
+		}
+		return nil, sig, nil
+	}
+}
+
+// cleanUp ends a job that never ran.
+func (p *program) cleanUp(j *job) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	j.drain(ctx, func(ui.Draining) {})
+	j.close()
+	j.fleet.close()
+}
+
+// die ends the process by a signal, so that its parent sees that.
+func die(sig os.Signal) {
+	signal.Reset(sig)
+	if s, ok := sig.(syscall.Signal); ok {
+		syscall.Kill(os.Getpid(), s)
+	}
+	time.Sleep(time.Second)
+	os.Exit(exitError)
+}
+
+// watch shows the screen until it ends.
+func (p *program) watch(j *job) end {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	spawn.Go("goal", func() { cancel(p.untilGoal(ctx, j)) })
+	err := ui.Run(ctx, ui.Options{
+		Model: j.model, Backend: string(p.s.Launch.Engine.Backend), Fleet: j.fleet.sources, Clock: j.fleet.clock,
+		NoDelay: noDelay(p.s), Status: j.planes, Window: j.figures.window, Routing: j.routing, Log: &p.ring,
+		FPS: p.s.Screen.FPS, NoMouse: p.s.Screen.NoMouse, Colors: p.colors(),
+		Drain: func(ctx context.Context, progress func(ui.Draining)) {
+			ctx, cancel := context.WithTimeout(ctx, j.grace)
+			defer cancel()
+			j.drain(ctx, progress)
+		},
+	})
+	p.log.SetOutput(p.afterScreen()...)
+	var e end
+	var sig *ui.SignalError
+	switch {
+	case errors.Is(err, ui.ErrQuit):
+	case errors.As(err, &sig):
+		e.signal, e.forced = sig.Signal, sig.Forced
+	case errors.Is(err, context.Canceled):
+		cause := context.Cause(ctx)
+		e.goal = errors.Is(cause, errGoal)
+		if !e.goal {
+			e.err = cause
+		}
+		p.drainNow(j)
+	default:
+		e.err = err
+		p.drainNow(j)
+	}
+	j.close()
+	return e
+}
+
+// drainNow drains within the grace period.
+func (p *program) drainNow(j *job) {
+	ctx, cancel := context.WithTimeout(context.Background(), j.grace)
+	defer cancel()
+	j.drain(ctx, func(ui.Draining) {})
+}
+
+// errGoal ends a run whose duration or number of requests is reached.
+var errGoal = errors.New("goal reached")
+
+// untilGoal waits for the goal of the run or the failure of a worker, and says which.
+func (p *program) untilGoal(ctx context.Context, j *job) error {
+	var timeout <-chan time.Time
+	if p.s.Duration > 0 {
+		timer := time.NewTimer(p.s.Duration)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	poll := time.NewTicker(50 * time.Millisecond)
+	defer poll.Stop()
+	if p.s.Requests == 0 || j.done != nil {
+		poll.Stop()
+	}
+	failed := j.fleet.failed(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timeout:
+			return errGoal
+		case <-j.done:
+			return errGoal
+		case err := <-failed:
+			return err
+		case <-poll.C:
+			if j.figures.ended() >= p.s.Requests {
+				return errGoal
+			}
+		}
+	}
+}
+
+// failed delivers the first failure of a worker.
+func (f *fleet) failed(ctx context.Context) <-chan error {
+	out := make(chan error, len(f.workers))
+	for _, w := range f.workers {
+		spawn.Go("failure of "+w.Name(), func() {
+			select {
+			case <-w.Done():
+				if err := w.Err(); err != nil {
+					out <- fmt.Errorf("worker %s: %w", w.Name(), err)
+				}
+			case <-ctx.Done():
+			}
+		})
+	}
+	return out
+}

@@ -1,0 +1,308 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"mockbench/cmd/mockbench/settings"
+	"mockbench/engine"
+	"mockbench/engine/spawn"
+	"mockbench/transport/discovery"
+	"mockbench/transport/dynamo"
+	"mockbench/transport/eventplane"
+	"mockbench/transport/modelcard"
+	"mockbench/transport/requestplane"
+	"mockbench/transport/status"
+	"mockbench/ui"
+)
+
+const (
+	// shutdownGrace is how long requests in flight may take to end; DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS overrides it.
+	shutdownGrace = 900 * time.Second
+
+	// eventLinger is how long subscribers may take to read what is queued for them at the end.
+	eventLinger = 100 * time.Millisecond
+)
+
+// serving is the workers of the process as frontends see them.
+type serving struct {
+	p        *program
+	endpoint discovery.Endpoint
+	model    modelcard.Model
+	store    discovery.Store
+	server   *requestplane.Server
+	status   *status.Server // nil if not wanted
+	codec    requestplane.Codec
+	fleet    *fleet
+	figures  *figures
+
+	card func() (json.RawMessage, error) // of a worker; made once, the files are read
+
+	mu            sync.Mutex // guards what follows
+	registrations []*dynamo.Registration
+	planes        []*eventplane.Plane
+	closing       sync.Once
+}
+
+// startServing brings up workers that a frontend finds. With an error nothing is left behind.
+func (p *program) startServing(ctx context.Context) (*job, error) {
+	s := &serving{p: p, fleet: p.newFleet()}
+	s.figures = newFigures(p, s.fleet)
+	grace, err := graceFromEnv()
+	if err == nil {
+		err = s.open()
+	}
+	if err == nil {
+		err = s.startWorkers(ctx)
+	}
+	if err != nil {
+		s.takeBack()
+		return nil, err
+	}
+	s.announce()
+	return &job{fleet: s.fleet, figures: s.figures, model: s.name(), planes: s.state, drain: s.drain, close: s.close, grace: grace}, nil
+}
+
+// open opens everything the workers share, what can fail for a wrong setting first.
+func (s *serving) open() (err error) {
+	p := s.p
+	e := &p.s.Endpoint
+	if err := e.Parse(); err != nil {
+		return err
+	}
+	s.endpoint = discovery.Endpoint{Namespace: e.Namespace, Component: e.Component, Name: e.Name}
+	if s.model, err = findModel(p.s.Model); err != nil {
+		return err
+	}
+	if s.codec, err = codecFromEnv(p); err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	statusOptions, wanted, err := status.FromEnv(os.Getenv, p.s.Quirks)
+	if err != nil {
+		return err
+	}
+	if wanted {
+		statusOptions.Metrics = registry
+		if s.status, err = status.Listen(statusOptions); err != nil {
+			return err
+		}
+		p.logger("status").Info("health and metrics", "port", s.status.Port())
+	}
+	s.card = sync.OnceValues(s.makeCard)
+	if _, err := s.card(); err != nil {
+		return err
+	}
+	if s.server, err = listen(p, registry); err != nil {
+		return err
+	}
+	s.store, err = openStore(p)
+	return err
+}
+
+func listen(p *program, registry prometheus.Registerer) (*requestplane.Server, error) {
+	port, err := intFromEnv("DYN_TCP_RPC_PORT", 0, 65535)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := intFromEnv("DYN_TCP_MAX_MESSAGE_SIZE", 0, 1<<31)
+	if err != nil {
+		return nil, err
+	}
+	server, err := requestplane.Listen(requestplane.Options{Host: os.Getenv("DYN_TCP_RPC_HOST"), Port: port, MaxMessage: limit,
+		Registerer: registry, Log: p.logger("requestplane")})
+	if err != nil {
+		return nil, fmt.Errorf("request plane: DYN_TCP_RPC_HOST, DYN_TCP_RPC_PORT: %w", err)
+	}
+	return server, nil
+}
+
+func openStore(p *program) (discovery.Store, error) {
+	if p.s.Planes.Discovery == "mem" {
+		return discovery.OpenMemory(), nil
+	}
+	log := p.logger("discovery")
+	return discovery.OpenFile(discovery.FileOptions{Root: discovery.FileRoot(os.Getenv),
+		Log: func(format string, args ...any) { log.Warn(fmt.Sprintf(format, args...)) }})
+}
+
+// name is the name of the model in answers.
+func (s *serving) name() string { return cmp.Or(s.p.s.Model.Name, s.model.Source) }
+
+// startWorkers starts all workers, each after its pause, and registers each as soon as it can serve.
+func (s *serving) startWorkers(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	n := s.p.s.Workers
+	failures := make(chan error, n)
+	started := 0
+	for i := range n {
+		s.p.logger("app").Info(fmt.Sprintf("Creating mocker worker %d/%d", i+1, n))
+		started++
+		spawn.Go("start of "+workerName(i), func() { failures <- s.startOne(ctx, i) })
+		if pause(ctx, settings.Pause(i, n, s.p.s.Stagger)) != nil {
+			break
+		}
+	}
+	err := ctx.Err()
+	for range started {
+		if failure := <-failures; failure != nil && (err == nil || errors.Is(err, context.Canceled)) {
+			err = failure
+			cancel()
+		}
+	}
+	return err
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// startOne starts one worker: publishers, engine, records.
+func (s *serving) startOne(ctx context.Context, i int) error {
+	l, id := s.p.s.Launch, s.store.NewID()
+	log := s.p.logger("worker")
+	plane, err := eventplane.Open(eventplane.Options{
+		Opener:   eventplane.ZMQ{Host: os.Getenv(eventplane.HostVariable), Log: s.p.logger("eventplane")},
+		Endpoint: eventplane.Endpoint(s.endpoint), Worker: id, Ranks: int(l.DPSize),
+		KVEvents:  l.Engine.EnablePrefixCaching && l.Engine.Role != engine.DecodeRole,
+		Sequences: l.Engine.Role != engine.PrefillRole, Log: s.p.logger("eventplane"),
+	})
+	if err != nil {
+		return fmt.Errorf("event plane of worker %d: %w", i, err)
+	}
+	s.mu.Lock()
+	s.planes = append(s.planes, plane)
+	s.mu.Unlock()
+	readers := append([]engine.Reader{s.figures.reader(i)}, plane.Readers()...)
+	w, err := s.p.startWorker(ctx, s.fleet, i, l.Startup(), readers...)
+	if err != nil {
+		return err
+	}
+	card, err := s.card()
+	if err != nil {
+		return err
+	}
+	r, err := dynamo.Register(ctx, dynamo.Options{Worker: w, Server: s.server, Store: s.store, Events: plane, Endpoint: s.endpoint,
+		ID: id, Card: card, Device: discovery.Device(os.LookupEnv), Codec: s.codec, Index: i, Seed: s.p.s.Seed,
+		Quirks: s.p.s.Quirks, Log: log})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.registrations = append(s.registrations, r)
+	s.mu.Unlock()
+	if s.status != nil {
+		for _, name := range r.Endpoints() {
+			s.status.SetEndpoint(name, true)
+		}
+	}
+	return nil
+}
+
+// announce logs where the workers can be found.
+func (s *serving) announce() {
+	s.p.logger("app").Info("ready", "model", s.name(), "workers", s.p.s.Workers, "endpoint", s.p.s.Endpoint.Text,
+		"discovery", s.store, "address", s.server.Addr(), "seed", s.p.s.Seed)
+}
+
+// drain takes the workers out of discovery, all at once, and waits for the requests in flight.
+func (s *serving) drain(ctx context.Context, progress func(ui.Draining)) {
+	if s.status != nil {
+		s.status.Stopping()
+	}
+	done := make(chan struct{})
+	spawn.Go("drain workers", func() {
+		defer close(done)
+		var all sync.WaitGroup
+		for _, r := range s.registrations {
+			all.Add(1)
+			spawn.Go("drain", func() {
+				defer all.Done()
+				if err := r.Drain(ctx); err != nil && !errors.Is(err, context.Canceled) {
+					s.p.logger("app").Warn("drain", "error", err)
+				}
+			})
+		}
+		all.Wait()
+	})
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var left ui.Draining
+		for _, w := range s.fleet.workers {
+			left.Streams += w.InFlight()
+		}
+		progress(left)
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// close closes publishers, sockets and the store, the status server last.
+func (s *serving) close() { s.closing.Do(s.takeBack) }
+
+// takeBack undoes whatever has been opened, in the order that hurts clients least.
+func (s *serving) takeBack() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.registrations {
+		_ = r.Close()
+	}
+	s.fleet.close()
+	if s.store != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		_ = s.store.Close(ctx)
+		cancel()
+	}
+	if s.server != nil {
+		_ = s.server.Close()
+	}
+	var planes sync.WaitGroup
+	for _, e := range s.planes {
+		planes.Add(1)
+		spawn.Go("close events", func() { defer planes.Done(); e.Close(eventLinger) })
+	}
+	planes.Wait()
+	if s.status != nil {
+		_ = s.status.Close()
+	}
+}
+
+// state is the line about connections on the screen.
+func (s *serving) state() ui.Status {
+	out := ui.Status{Planes: fmt.Sprintf("%s > %s > %s", s.p.s.Planes.Discovery, s.p.s.Planes.Request, s.p.s.Planes.Event)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.planes {
+		topics, lost := e.Stats()
+		out.Dropped += lost
+		for _, t := range topics {
+			out.Dropped += t.Dropped
+			if t.Topic == eventplane.KVEvents {
+				out.Subscribers = max(out.Subscribers, len(t.Subscribers))
+				out.Published += t.Messages
+			}
+		}
+	}
+	return out
+}
