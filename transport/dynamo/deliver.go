@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"mockbench/engine"
 	"mockbench/engine/live"
 	"mockbench/transport/requestplane"
 )
@@ -60,18 +59,17 @@ func (g *Generator) stream(ctx context.Context, id string, o *order, tokens *liv
 func (d *delivery) token(t live.Token) {
 	id := d.answer.token(d.sent)
 	d.sent++
-	prefill := d.g.Worker.Config().Role == engine.PrefillRole
-	if d.sent > 1 && !prefill {
+	if d.sent > 1 && !d.prefill {
 		d.frame.put(d.out, id)
 		return
 	}
-	o := output{token: id, hasToken: true, prefilled: prefill}
+	o := output{token: id, hasToken: true, prefilled: d.prefill}
 	if d.sent == 1 {
 		if t.Cached >= 0 {
 			d.usage = &usage{prompt: d.prompt, completion: 1, cached: int(t.Cached)}
 			o.usage = d.usage
 		}
-		if d.placed && !prefill && d.g.Prefilled != nil {
+		if d.placed && !d.prefill && d.g.Prefilled != nil {
 			d.g.Prefilled(d.id, d.tokens.Rank)
 		}
 	}

@@ -49,6 +49,7 @@ type order struct {
 	prompt  int
 	limit   int  // tokens expected
 	placed  bool // a router chose the rank
+	prefill bool // the answer is for a decode worker
 }
 
 // Serve answers one request.
@@ -122,7 +123,7 @@ func shutdown(err error) requestplane.Failure {
 func (g *Generator) order(ctx context.Context, id string, body *Preprocessed) (*order, *refusal) {
 	config := g.Worker.Config()
 	prefill := config.Role == engine.PrefillRole
-	o := &order{prompt: len(body.Tokens), request: live.Request{Label: id, Prompt: body.Tokens, Rank: -1}}
+	o := &order{prefill: prefill, prompt: len(body.Tokens), request: live.Request{Label: id, Prompt: body.Tokens, Rank: -1}}
 	if body.Routing != nil && body.Routing.Rank != nil {
 		rank := int(*body.Routing.Rank)
 		if rank >= g.Worker.Ranks() {

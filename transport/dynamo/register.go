@@ -67,7 +67,7 @@ func Register(ctx context.Context, o Options) (*Registration, error) {
 	}
 	r := &Registration{o: o, log: o.Log, over: make(chan struct{})}
 	if err := r.announce(ctx); err != nil {
-		_ = r.withdraw()
+		_ = r.Withdraw()
 		return nil, fmt.Errorf("registering worker %s: %w", o.Worker.Name(), err)
 	}
 	spawn.Go("registration of "+o.Worker.Name(), r.watch)
@@ -81,7 +81,7 @@ func (r *Registration) watch() {
 		if err := r.o.Worker.Err(); err != nil {
 			r.log.Error("worker failed and is taken out of discovery", "worker", r.o.Worker.Name(), "error", err)
 		}
-		if err := r.withdraw(); err != nil {
+		if err := r.Withdraw(); err != nil {
 			r.log.Error("records of a failed worker are left behind", "worker", r.o.Worker.Name(), "error", err)
 		}
 	case <-r.over:
@@ -208,8 +208,10 @@ func (r *Registration) Active() (n int) {
 	return n
 }
 
-// withdraw takes the records back, the addresses first, and then the endpoints. It may be called more than once.
-func (r *Registration) withdraw() error {
+// Withdraw takes the records back, the addresses first, and then the endpoints; requests that were accepted go on. Drain
+// does it too: a process with several workers withdraws all of them before it waits for one. It may be called more than
+// once.
+func (r *Registration) Withdraw() error {
 	r.withdrawing.Lock()
 	defer r.withdrawing.Unlock()
 	ctx, stop := context.WithTimeout(context.Background(), withdrawTimeout)
@@ -246,7 +248,7 @@ func (r *Registration) withdraw() error {
 // Drain takes the worker out of discovery and waits until every accepted request is answered, waiting ones included.
 // When ctx ends, the rest is cut off: their clients get an error. The worker takes nothing afterwards, but is not closed.
 func (r *Registration) Drain(ctx context.Context) error {
-	err := r.withdraw()
+	err := r.Withdraw()
 	waited := r.wait(ctx)
 	_ = r.o.Worker.Drain(ctx) // nothing is left in it, or ctx has ended
 	if waited != nil {

@@ -154,6 +154,12 @@ func (s *Stream) end() error {
 	return s.Flush()
 }
 
+// Pending returns what was added and not written yet. It is valid until the next call.
+func (s *Stream) Pending() []byte { return s.pending }
+
+// Discard forgets what was added and not written yet.
+func (s *Stream) Discard() { s.pending = s.pending[:0] }
+
 // Flush writes what was added. It returns ErrGone, and writes nothing, once the frontend has given the request up.
 func (s *Stream) Flush() error {
 	if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
