@@ -96,7 +96,7 @@ func (s *Scheduler) own(r *engine.Request, now engine.Time) (*sequence, error) {
 	if s.sequences[r.ID] != nil {
 		return nil, fmt.Errorf("rank %d: %w", s.rank, engine.ErrActive)
 	}
-	q := newSequence(r, s.cfg.MaxModelLen, s.pool.Root(), now)
+	q := newSequence(r, s.page, s.cfg.MaxModelLen, s.pool.Root(), now)
 	s.sequences[r.ID] = q
 	return q, nil
 }

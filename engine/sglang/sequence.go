@@ -42,11 +42,18 @@ const (
 	heldDestination
 )
 
-func newSequence(r *engine.Request, modelLimit int, root *radix.Node, now engine.Time) *sequence {
+// expectedOutput bounds the room that a sequence sets aside at once for its output.
+const expectedOutput = 4096
+
+func newSequence(r *engine.Request, page, modelLimit int, root *radix.Node, now engine.Time) *sequence {
 	q := &sequence{req: r, promptLen: len(r.Prompt), maxOut: r.OutputLimit(), last: root, since: now}
 	if modelLimit > 0 {
 		q.maxOut = max(0, min(q.maxOut, modelLimit-q.promptLen))
 	}
+	expected := min(q.maxOut, expectedOutput)
+	q.generated = make([]uint32, 0, expected)
+	q.hashes = make([]uint64, 0, (q.promptLen+expected)/page)
+	q.pages = make([]int32, 0, (q.promptLen+expected)/page+1)
 	return q
 }
 
