@@ -33,6 +33,7 @@ func FuzzReadFrame(f *testing.F) {
 func FuzzReadMessage(f *testing.F) {
 	f.Add(AppendMessage(nil, []byte(`"kill"`), nil))
 	f.Add(bytes.Repeat([]byte{0x80}, headSize))
+	f.Add(appendHead(nil, 1, 0)) // and nothing of the header
 	f.Fuzz(func(t *testing.T, b []byte) {
 		const limit = 1 << 16
 		header, body, err := ReadMessage(bytes.NewReader(b), limit)

@@ -43,7 +43,8 @@ func SplitMessage(b []byte) (header, body []byte, err error) {
 	return b[:h:h], b[h : h+n : h+n], nil
 }
 
-// ReadMessage reads one two-part message of at most limit bytes behind its lengths.
+// ReadMessage reads one two-part message of at most limit bytes behind its lengths. It returns io.EOF if the input ends
+// between messages.
 func ReadMessage(r io.Reader, limit int) (header, body []byte, err error) {
 	var head [headSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -55,7 +56,7 @@ func ReadMessage(r io.Reader, limit int) (header, body []byte, err error) {
 	}
 	b, err := readGrowing(r, int(h+n))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, inside(err)
 	}
 	return b[:h:h], b[h:], nil
 }
