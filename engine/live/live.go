@@ -3,18 +3,27 @@
 // A [Clock] maps wall time to simulated time for all workers of the process; it can be paused, and its speed changed,
 // while they run. A [Worker] is one goroutine that owns the ranks of one simulated worker: it starts passes, sleeps to
 // their modelled ends, hands records to readers and tokens to streams.
+//
+// A pass starts at the modelled end of the one before, even if the goroutine woke up late, but never more than 5 ms
+// of wall time in the past: lateness up to that is made up for, more is lost and counted as slip. Between passes the
+// worker applies cancellations, then the requests that are queued at that moment. During a pass it applies
+// cancellations at once and leaves new requests for the end.
 package live
 
 import (
+	"errors"
 	"time"
 
 	"mockbench/engine"
 )
 
+// ErrClosed is returned by a worker that takes nothing more: it is draining, was closed or has failed.
+var ErrClosed = errors.New("worker is closed")
+
 // Options configure a Worker.
 type Options struct {
 	Name    string // shown to people, for example "w0"
-	Index   int    // number of the worker in the process; shifts its seeds
+	Index   int    // number of the worker in the process; request ids derive from it
 	Engine  engine.Config
 	Ranks   int    // data-parallel size
 	Seed    uint64 // request ids derive from it
@@ -30,4 +39,20 @@ type Stall struct {
 	Worker string
 	Rank   int
 	Hint   engine.Hint
+}
+
+// LoadReader is a Reader that also wants the load of a rank whenever it may have changed: after every pass, behind the
+// outputs of all ranks, and after commands between passes. It is called by the worker's goroutine and must not block.
+type LoadReader interface {
+	Load(rank int, now engine.Time, l engine.Load)
+}
+
+// RequestReader is a Reader that also wants to know of requests that come in and of those that go without a word in a
+// record. It is called by the worker's goroutine and must not block.
+type RequestReader interface {
+	// Submitted tells that a request entered the queue of a rank.
+	Submitted(rank int, r *engine.Request, now engine.Time)
+
+	// Cancelled tells that a request left its rank before its end.
+	Cancelled(rank int, r *engine.Request, now engine.Time)
 }

@@ -10,7 +10,7 @@ type Request struct {
 	Label     string // the client's id, for people
 	Prompt    []uint32
 	MaxOutput int
-	Output    []uint32 // planned output, if any
+	Output    []uint32 // planned output; nil if there is none
 	Rank      int      // -1: round robin over the ranks
 }
 
@@ -75,27 +75,38 @@ func (s *Stream) Err() error {
 	return s.err
 }
 
-// Cancel gives the request up: its blocks are freed at once, also in the middle of a pass.
+// Cancel gives the request up: its blocks are freed at once, also in the middle of a pass. Tokens that were released
+// before can still be taken. It does not wait, and does nothing to a stream that has ended.
 func (s *Stream) Cancel() { s.cancel() }
 
 // Push releases a token to the reader. The driver calls it; it never blocks.
 func (s *Stream) Push(t Token) {
-	s.mu.Lock()
-	if s.end == Open {
-		s.tokens = append(s.tokens, t)
-	}
-	s.mu.Unlock()
+	s.push(t)
 	s.wake()
 }
 
 // Close ends the stream; the first end stands.
 func (s *Stream) Close(end End, err error) {
+	s.finish(end, err)
+	s.wake()
+}
+
+// push is Push without waking the reader.
+func (s *Stream) push(t Token) {
+	s.mu.Lock()
+	if s.end == Open {
+		s.tokens = append(s.tokens, t)
+	}
+	s.mu.Unlock()
+}
+
+// finish is Close without waking the reader.
+func (s *Stream) finish(end End, err error) {
 	s.mu.Lock()
 	if s.end == Open {
 		s.end, s.err = end, err
 	}
 	s.mu.Unlock()
-	s.wake()
 }
 
 func (s *Stream) wake() {

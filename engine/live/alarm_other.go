@@ -1,0 +1,5 @@
+//go:build !linux
+
+package live
+
+func newAlarm() alarm { return newRuntimeAlarm() }
