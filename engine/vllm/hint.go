@@ -18,7 +18,7 @@ func (s *Scheduler) explain() {
 	switch h.Test {
 	case engine.TestPool:
 		h.Setting = "engine.num_gpu_blocks"
-		h.Raise = s.blocksToFinish(s.sequences[h.Head.ID])
+		h.Raise = max(s.blocksToFinish(s.sequences[h.Head.ID]), s.pool.Capacity()+h.Need-h.Have)
 	case engine.TestBudget:
 		h.Setting = "engine.max_num_batched_tokens"
 		h.Raise = h.Need

@@ -17,6 +17,7 @@ type host struct {
 
 	computeNotBefore engine.Time
 	transfers        []engine.Transfer // of the last command
+	keys             []uint64          // blocks of the transfers told since the pass began
 }
 
 // load is a copy from the host to the device on behalf of a request that waits.
@@ -206,8 +207,8 @@ func (s *Scheduler) prepareStore(q *sequence) {
 	if q.nextStore >= end {
 		return
 	}
-	var blocks []hostcache.Block
-	var units []int32
+	blocks := make([]hostcache.Block, 0, end-q.nextStore)
+	units := make([]int32, 0, end-q.nextStore)
 	for i := q.nextStore; i < end; i++ {
 		if h.pool.State(q.sequence[i]) != hostcache.Absent {
 			continue
@@ -226,8 +227,8 @@ func (s *Scheduler) prepareStore(q *sequence) {
 		return
 	}
 	for _, u := range units {
-		for int(u) >= len(h.reading) {
-			h.reading = append(h.reading, nil)
+		if int(u) >= len(h.reading) {
+			h.reading = append(h.reading, make([]*hostcache.Transfer, int(u)+1-len(h.reading))...)
 		}
 		h.reading[u] = t
 		if h.pool.Shared() {
@@ -316,9 +317,11 @@ func (s *Scheduler) appendTransfers(list []engine.Transfer) []engine.Transfer {
 		if x.Owner != nil {
 			t.Request = x.Owner.(*owner).request
 		}
+		first := len(s.host.keys)
 		for _, b := range x.Blocks {
-			t.Blocks = append(t.Blocks, b.Key)
+			s.host.keys = append(s.host.keys, b.Key)
 		}
+		t.Blocks = s.host.keys[first:len(s.host.keys):len(s.host.keys)]
 		list = append(list, t)
 	}
 	return list

@@ -83,6 +83,9 @@ func (s *Scheduler) begin(now engine.Time) {
 func (s *Scheduler) open(now engine.Time) {
 	s.record.open(s.rank, now)
 	s.log.To = &s.record.Events
+	if s.host != nil {
+		s.host.keys = s.host.keys[:0]
+	}
 	s.pool.Now = float64(now)
 }
 

@@ -51,7 +51,7 @@ type cache struct {
 	evictable  int
 	resident   int
 	pinned     int
-	changes    uint64 // of residency or order, to tell whether a look-up would find the same
+	scratch    []int32
 }
 
 func newCache(capacity int) cache { return cache{capacity: capacity, head: none, tail: none} }
@@ -73,9 +73,6 @@ func (c *cache) Pinned(key uint64) bool {
 	i, ok := c.index.Get(key)
 	return ok && c.entries[i].pins > 0
 }
-
-// Changes moves on whenever residency or the order of eviction changes.
-func (c *cache) Changes() uint64 { return c.changes }
 
 // Touch makes a block the most recently used one. It does nothing to blocks that are missing, being stored or read.
 func (c *cache) Touch(key uint64) {
@@ -111,7 +108,6 @@ func (c *cache) link(i int32) {
 	}
 	c.tail = i
 	c.evictable++
-	c.changes++
 }
 
 func (c *cache) unlink(i int32) {
@@ -128,7 +124,6 @@ func (c *cache) unlink(i int32) {
 	}
 	e.listed = false
 	c.evictable--
-	c.changes++
 }
 
 // room finds the entries to evict so that n more fit, oldest first and none of the kept keys. ok is false if there are
@@ -164,12 +159,11 @@ func (c *cache) add(b Block) {
 	}
 	c.entries[i] = entry{block: b}
 	c.index.Put(b.Key, i)
-	c.changes++
 }
 
 // settle makes pending entries resident.
 func (c *cache) settle(blocks []Block) {
-	var list []int32
+	list := c.scratch[:0]
 	for _, b := range blocks {
 		i, _ := c.index.Get(b.Key)
 		c.entries[i].resident = true
@@ -177,6 +171,7 @@ func (c *cache) settle(blocks []Block) {
 	}
 	c.resident += len(list)
 	c.touchTogether(list)
+	c.scratch = list
 }
 
 // pin takes entries out of the list while a load reads them.
@@ -194,7 +189,7 @@ func (c *cache) pin(blocks []Block) {
 
 // unpin ends a load.
 func (c *cache) unpin(blocks []Block) {
-	var list []int32
+	list := c.scratch[:0]
 	for _, b := range blocks {
 		i, _ := c.index.Get(b.Key)
 		if c.entries[i].pins--; c.entries[i].pins == 0 {
@@ -203,6 +198,7 @@ func (c *cache) unpin(blocks []Block) {
 	}
 	c.pinned -= len(list)
 	c.touchTogether(list)
+	c.scratch = list
 }
 
 // Usage is how full a host cache is.

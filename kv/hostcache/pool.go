@@ -190,17 +190,20 @@ func (p *Pool) forget(victims []int32, owner any, now float64) {
 	if len(victims) == 0 {
 		return
 	}
-	keys := make([]uint64, 0, len(victims))
-	for _, i := range victims {
-		b := p.entries[i].block
-		keys = append(keys, b.Key)
+	blocks := make([]Block, len(victims))
+	for n, i := range victims {
+		blocks[n] = p.entries[i].block
 		p.evict(i)
-		p.steps = append(p.steps, Step{Kind: Evicted, Owner: owner, At: now, Blocks: []Block{b}})
+		p.steps = append(p.steps, Step{Kind: Evicted, Owner: owner, At: now, Blocks: blocks[n : n+1]})
 	}
 	for _, port := range p.ports {
-		if port.emits {
-			log := kv.Log{On: true, To: &port.Events}
-			log.Removed(kv.HostPinned, keys)
+		if !port.emits {
+			continue
+		}
+		log := kv.Log{On: true, To: &port.Events}
+		log.Open(kv.Event{Kind: kv.Removed, Tier: kv.HostPinned, Position: -1})
+		for _, b := range blocks {
+			log.Block(b.Key, 0)
 		}
 	}
 }
