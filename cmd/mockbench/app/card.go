@@ -35,8 +35,8 @@ func (s *serving) makeCard() (json.RawMessage, error) {
 	}
 	o := modelcard.Options{Model: s.model, Name: s.p.s.Model.Name, Engine: l.Engine, Ranks: int(l.DPSize),
 		LocalIndexer: l.Dynamo.EnableLocalIndexer, Topology: topology}
-	if s.p.s.Model.Path == "" && o.Name == "" {
-		o.Name = modelcard.BuiltinName
+	if s.p.s.Model.Path == "" {
+		o.Name = s.name()
 	}
 	if s.p.s.Router != nil {
 		if o.Router, err = json.Marshal(s.p.s.Router.Card()); err != nil {
@@ -60,11 +60,7 @@ func (s *serving) selfHost(o *modelcard.Options) {
 	if s.status == nil || falsy(os.Getenv("DYN_SELF_HOST_METADATA")) {
 		return
 	}
-	name := o.Name
-	if name == "" {
-		name = s.model.Source
-	}
-	o.SelfHost = fmt.Sprintf("http://%s%s", hostPort(s.server, s.status.Port()), s.filePath(name))
+	o.SelfHost = fmt.Sprintf("http://%s%s", hostPort(s.server, s.status.Port()), s.filePath(s.name()))
 }
 
 // filePath is where the status server offers the model's files.

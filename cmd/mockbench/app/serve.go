@@ -24,13 +24,8 @@ import (
 	"mockbench/ui"
 )
 
-const (
-	// shutdownGrace is how long requests in flight may take to end; DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS overrides it.
-	shutdownGrace = 900 * time.Second
-
-	// eventLinger is how long subscribers may take to read what is queued for them at the end.
-	eventLinger = 100 * time.Millisecond
-)
+// eventLinger is how long subscribers may take to read what is queued for them at the end.
+const eventLinger = 100 * time.Millisecond
 
 // serving is the workers of the process as frontends see them.
 type serving struct {
@@ -40,11 +35,11 @@ type serving struct {
 	store    discovery.Store
 	server   *requestplane.Server
 	status   *status.Server // nil if not wanted
-	codec    requestplane.Codec
+	env      requestplane.Environment
 	fleet    *fleet
 	figures  *figures
 
-	card func() (json.RawMessage, error) // of a worker; made once, the files are read
+	card json.RawMessage // of every worker: making it reads the files
 
 	mu            sync.Mutex // guards what follows
 	registrations []*dynamo.Registration
@@ -54,12 +49,9 @@ type serving struct {
 
 // startServing brings up workers that a frontend finds. With an error nothing is left behind.
 func (p *program) startServing(ctx context.Context) (*job, error) {
-	s := &serving{p: p, fleet: p.newFleet()}
+	s := &serving{p: p, fleet: p.newFleet(), env: requestplane.FromEnvironment(os.Getenv)}
 	s.figures = newFigures(p, s.fleet)
-	grace, err := graceFromEnv()
-	if err == nil {
-		err = s.open()
-	}
+	err := s.open()
 	if err == nil {
 		err = s.startWorkers(ctx)
 	}
@@ -68,7 +60,7 @@ func (p *program) startServing(ctx context.Context) (*job, error) {
 		return nil, err
 	}
 	s.announce()
-	return &job{fleet: s.fleet, figures: s.figures, model: s.name(), planes: s.state, drain: s.drain, close: s.close, grace: grace}, nil
+	return &job{fleet: s.fleet, figures: s.figures, model: s.name(), planes: s.state, drain: s.drain, close: s.close, grace: s.env.DrainLimit}, nil
 }
 
 // open opens everything the workers share, what can fail for a wrong setting first.
@@ -80,9 +72,6 @@ func (s *serving) open() (err error) {
 	}
 	s.endpoint = discovery.Endpoint{Namespace: e.Namespace, Component: e.Component, Name: e.Name}
 	if s.model, err = findModel(p.s.Model); err != nil {
-		return err
-	}
-	if s.codec, err = codecFromEnv(p); err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
@@ -97,32 +86,27 @@ func (s *serving) open() (err error) {
 		}
 		p.logger("status").Info("health and metrics", "port", s.status.Port())
 	}
-	s.card = sync.OnceValues(s.makeCard)
-	if _, err := s.card(); err != nil {
+	if err := s.listen(registry); err != nil {
 		return err
 	}
-	if s.server, err = listen(p, registry); err != nil {
+	if s.card, err = s.makeCard(); err != nil {
 		return err
 	}
 	s.store, err = openStore(p)
 	return err
 }
 
-func listen(p *program, registry prometheus.Registerer) (*requestplane.Server, error) {
-	port, err := intFromEnv("DYN_TCP_RPC_PORT", 0, 65535)
-	if err != nil {
-		return nil, err
+// listen opens the request plane as the environment says.
+func (s *serving) listen(registry prometheus.Registerer) (err error) {
+	for _, text := range s.env.Warnings {
+		s.p.logger("config").Warn(text)
 	}
-	limit, err := intFromEnv("DYN_TCP_MAX_MESSAGE_SIZE", 0, 1<<31)
-	if err != nil {
-		return nil, err
+	o := s.env.Options
+	o.Registerer, o.Log = registry, s.p.logger("requestplane")
+	if s.server, err = requestplane.Listen(o); err != nil {
+		return fmt.Errorf("request plane: DYN_TCP_RPC_HOST, DYN_TCP_RPC_PORT: %w", err)
 	}
-	server, err := requestplane.Listen(requestplane.Options{Host: os.Getenv("DYN_TCP_RPC_HOST"), Port: port, MaxMessage: limit,
-		Registerer: registry, Log: p.logger("requestplane")})
-	if err != nil {
-		return nil, fmt.Errorf("request plane: DYN_TCP_RPC_HOST, DYN_TCP_RPC_PORT: %w", err)
-	}
-	return server, nil
+	return nil
 }
 
 func openStore(p *program) (discovery.Store, error) {
@@ -135,7 +119,12 @@ func openStore(p *program) (discovery.Store, error) {
 }
 
 // name is the name of the model in answers.
-func (s *serving) name() string { return cmp.Or(s.p.s.Model.Name, s.model.Source) }
+func (s *serving) name() string {
+	if s.p.s.Model.Path == "" {
+		return cmp.Or(s.p.s.Model.Name, modelcard.BuiltinName)
+	}
+	return cmp.Or(s.p.s.Model.Name, s.model.Source)
+}
 
 // startWorkers starts all workers, each after its pause, and registers each as soon as it can serve.
 func (s *serving) startWorkers(ctx context.Context) error {
@@ -195,12 +184,8 @@ func (s *serving) startOne(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	card, err := s.card()
-	if err != nil {
-		return err
-	}
 	r, err := dynamo.Register(ctx, dynamo.Options{Worker: w, Server: s.server, Store: s.store, Events: plane, Endpoint: s.endpoint,
-		ID: id, Card: card, Device: discovery.Device(os.LookupEnv), Codec: s.codec, Index: i, Seed: s.p.s.Seed,
+		ID: id, Card: s.card, Device: discovery.Device(os.LookupEnv), Codec: s.env.Codec, Index: i, Seed: s.p.s.Seed,
 		Quirks: s.p.s.Quirks, Log: log})
 	if err != nil {
 		return err
