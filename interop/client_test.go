@@ -99,8 +99,8 @@ func (c *cluster) ask(ctx context.Context, path string, body map[string]any, onC
 	for lines.Scan() {
 		event, isData := strings.CutPrefix(lines.Text(), "data: ")
 		switch {
-		case strings.HasPrefix(lines.Text(), "event: error"):
-			a.errored = true
+		case strings.HasPrefix(event, `{"error"`), strings.HasPrefix(event, `{"message"`):
+			a.errored, a.body = true, event
 		case event == "[DONE]":
 			ended = true
 		case isData:

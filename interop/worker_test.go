@@ -95,32 +95,32 @@ func TestGoneClientFreesItsBlocks(t *testing.T) {
 	}
 }
 
-func TestOverlongPrompt(t *testing.T) {
-	c := newCluster(t)
-	c.frontend()
-	c.ours("--max-model-len", "256", "--num-gpu-blocks-override", "64")
-	c.serving(1)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	a, err := c.ask(ctx, "/v1/chat/completions", chat(strings.Repeat("x", 400), 4), nil)
-	if err != nil || a.status < 400 || a.status > 499 {
-		t.Errorf("got %+v, %v, want a 4xx", a, err)
+// TestRefusedPrompts sends prompts beyond the model's length and beyond the pool: the client gets a 4xx at once, and
+// the worker serves the next request.
+func TestRefusedPrompts(t *testing.T) {
+	for name, args := range map[string][]string{
+		"model length": {"--max-model-len", "256"},
+		"pool":         {"--num-gpu-blocks-override", "4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.frontend()
+			c.ours(args...)
+			c.serving(1)
+			for _, stream := range []bool{false, true} {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				body := chat(strings.Repeat("x", 600), 4)
+				body["stream"] = stream
+				a, err := c.ask(ctx, "/v1/chat/completions", body, nil)
+				cancel()
+				refused := a.status >= 400 && a.status <= 499 || stream && a.errored
+				if err != nil || !refused {
+					t.Errorf("stream %v: got %+v, %v, want a 4xx", stream, a, err)
+				}
+			}
+			c.mustChat("a short one is served right after", 4)
+		})
 	}
-	c.mustChat("a short one is served right after", 4)
-}
-
-func TestPromptBeyondThePool(t *testing.T) {
-	c := newCluster(t)
-	c.frontend()
-	c.ours("--num-gpu-blocks-override", "4")
-	c.serving(1)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	a, err := c.ask(ctx, "/v1/chat/completions", chat(strings.Repeat("x", 600), 4), nil)
-	if err != nil || a.status == 200 && !a.errored {
-		t.Errorf("got %+v, %v, want a refusal", a, err)
-	}
-	c.mustChat("a short one is served right after", 4)
 }
 
 func TestKilledWorkerDisappears(t *testing.T) {
