@@ -46,6 +46,21 @@ func (p *batchPanel) key(m *Model, a keys.Action) {
 	}
 }
 
+// keepPlace stays at the selected pass while newer ones arrive.
+func (p *batchPanel) keepPlace(m *Model) {
+	if p.back == 0 {
+		return
+	}
+	for i := range m.sel.batch.Frames {
+		if m.sel.batch.Frames[i].Rank == m.rank {
+			p.back++
+		}
+	}
+	for p.back > 0 && m.lastPass(p.back) == nil { // it is no longer kept
+		p.back--
+	}
+}
+
 // byPass reports whether one column is one pass.
 func (p *batchPanel) byPass(m *Model) bool { return m.paused || p.back > 0 }
 
@@ -69,7 +84,7 @@ func (p *batchPanel) draw(m *Model) {
 	}
 	a.Right(5, 0, scaleText(scale), theme.Dim)
 	a.Right(5, a.H()-2, "0", theme.Dim)
-	a.Text(7, a.H()-1, "N new  - cached  d decode (min. 1 row)  blank unused  X preemption", theme.Plain)
+	drawBatchLegend(a.Rows(a.H()-1, 1), 7, [4]string{"new", "cached", "decode (min. 1 row)", "preemption"})
 	p.drawTable(m)
 }
 

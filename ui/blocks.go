@@ -32,18 +32,39 @@ type blocksPanel struct {
 
 // mapView is how the blocks of a pool are laid over the cells of an area.
 type mapView struct {
-	w, h  int
+	w, h  int // cells
 	per   int // blocks a cell
+	wide  int // columns a cell: more than one for a pool that would leave most of the area empty
 	first int // block in the upper left cell
 }
 
-// view computes the map for an area of w x h cells.
+// maxWide bounds the columns of a cell: wider ones no longer look like one block.
+const maxWide = 8
+
+// view computes the map for an area of w x h characters.
 func (p *blocksPanel) view(m *Model, w, h int) mapView {
-	n := len(m.pool.states)
-	if !p.zoom {
-		return mapView{w: w, h: h, per: widget.PerCell(n, w*h)}
+	if p.zoom {
+		return mapView{w: w, h: h, per: 1, wide: 1, first: p.first * w}
 	}
-	return mapView{w: w, h: h, per: 1, first: p.first * w}
+	return fullView(len(m.pool.states), w, h)
+}
+
+// fullView shows all of n blocks.
+func fullView(n, w, h int) mapView {
+	v := mapView{w: w, h: h, per: widget.PerCell(n, w*h), wide: 1}
+	for v.per == 1 && v.wide < maxWide && w/(v.wide+1)*h >= n {
+		v.wide++
+	}
+	v.w = w / v.wide
+	return v
+}
+
+// scale says in words what a cell stands for.
+func (v mapView) scale() string {
+	if v.wide > 1 {
+		return "1 block = " + plural(v.wide, "cell")
+	}
+	return "1 cell = " + plural(v.per, "block")
 }
 
 // mapArea returns the cells of the map in the KV blocks panel.
@@ -128,7 +149,9 @@ func (p *blocksPanel) drawCells(m *Model, a grid.Area, v mapView, cursor bool) {
 			if cursor && p.cursor >= start && p.cursor < end {
 				style = theme.Cursor
 			}
-			a.Set(x, y, letter, style)
+			for i := range v.wide {
+				a.Set(x*v.wide+i, y, letter, style)
+			}
 		}
 	}
 }
@@ -179,8 +202,8 @@ func (m *Model) drawLegend(a grid.Area, lens int) {
 func (p *blocksPanel) drawSmall(m *Model) {
 	box := m.layout.rect[boxMap]
 	w, h := box.W-2, box.H-3
-	v := mapView{w: w, h: h, per: widget.PerCell(len(m.pool.states), w*h)}
-	a := m.boxed(boxMap, fmt.Sprintf("KV blocks of %s, 1 cell = %s", m.selName(), plural(v.per, "block")))
+	v := fullView(len(m.pool.states), w, h)
+	a := m.boxed(boxMap, fmt.Sprintf("KV blocks of %s, %s", m.selName(), v.scale()))
 	if m.empty(a) {
 		return
 	}
@@ -205,7 +228,7 @@ func (m *Model) empty(a grid.Area) bool {
 func (p *blocksPanel) draw(m *Model) {
 	cells := p.mapArea(m)
 	v := p.view(m, cells.W(), cells.H())
-	title := fmt.Sprintf("KV blocks of %s: %s, 1 cell = %s", m.selName(), plural(len(m.pool.states), "block"), plural(v.per, "block"))
+	title := fmt.Sprintf("KV blocks of %s: %s, %s", m.selName(), plural(len(m.pool.states), "block"), v.scale())
 	if p.zoom && m.pool.taken {
 		last := min(v.first+v.w*v.h, len(m.pool.states))
 		title += fmt.Sprintf(", %s-%s", number(v.first), number(max(last-1, 0)))

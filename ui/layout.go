@@ -97,7 +97,7 @@ func (l *layout) overview(body grid.Rect, rows int) {
 		l.rect[boxLatency], l.rect[boxPass] = columnsOf(rest, rest.W/2)
 		return
 	}
-	workers := max(9, min(rows+3, 11+(body.H-33)*3/8))
+	workers := max(9+(body.H-33)/6, min(rows+3, 11+(body.H-33)*3/8))
 	left := 72 + (l.w-roomyWidth)*38/80
 	top, rest := rowsOf(body, workers)
 	rest, l.rect[boxSparks] = rowsOf(rest, rest.H-5)

@@ -64,8 +64,8 @@ func (m *Model) click(x, y int) tea.Cmd {
 func (p *blocksPanel) click(m *Model, x, y int) tea.Cmd {
 	a := p.mapArea(m)
 	v := p.view(m, a.W(), a.H())
-	block := v.first + (y*v.w+x)*v.per
-	if x < 0 || y < 0 || x >= v.w || y >= v.h || block >= len(m.pool.states) {
+	block := v.first + (y*v.w+x/v.wide)*v.per
+	if x < 0 || y < 0 || x >= v.w*v.wide || y >= v.h || block >= len(m.pool.states) {
 		return nil
 	}
 	p.cursor = block

@@ -81,7 +81,8 @@ func (o *overviewPanel) drawPass(m *Model, a grid.Area) {
 	for ; x < bar.W(); x++ {
 		bar.Set(x, 0, m.theme.Glyphs.Rest, theme.InkFree)
 	}
-	a.Text(0, 1, fmt.Sprintf("N new %s  - cached %s  d dec %s", number(p.New), number(p.Cached), number(p.Decode)), theme.Plain)
+	texts := [4]string{"new " + number(p.New), "cached " + number(p.Cached), "dec " + number(p.Decode), "preempt"}
+	drawBatchLegend(a.Rows(1, 1), 0, texts)
 	a.Text(0, 2, passText(p), theme.Plain)
 }
 
@@ -107,14 +108,11 @@ func (o *overviewPanel) drawBatches(m *Model) {
 	scale := drawColumns(a.Rows(0, a.H()-1), m.timeColumns(a.W()))
 	m.frameIn(box, fmt.Sprintf("batches of %s, height %s of budget", m.selWorker(), scaleText(scale)))
 	legend := a.Rows(a.H()-1, 1)
-	if p := m.lastPass(0); p != nil {
-		text := fmt.Sprintf("N new %s  - cached %s  d decode %s  X preempt", number(p.New), number(p.Cached), number(p.Decode))
-		if len(text)+2 <= legend.W() {
-			legend.Text(1, 0, text, theme.Plain)
-			return
-		}
+	texts := [4]string{"new", "cached", "decode", "preempt"}
+	if p := m.lastPass(0); p != nil && legend.W() >= 60 {
+		texts = [4]string{"new " + number(p.New), "cached " + number(p.Cached), "decode " + number(p.Decode), "preempt"}
 	}
-	legend.Text(1, 0, "N new  - cached  d decode  X preempt", theme.Plain)
+	drawBatchLegend(legend, 1, texts)
 }
 
 // selWorker returns the name of the selected worker, whose ranks are summed up.
@@ -123,6 +121,15 @@ func (m *Model) selWorker() string {
 		return nothing
 	}
 	return m.sel.name
+}
+
+// drawBatchLegend explains the letters of a chart of batches, in the order new, cached, decode, preempted.
+func drawBatchLegend(a grid.Area, x int, texts [4]string) {
+	letters := [4]rune{letterNew, letterCached, letterDecode, letterPreempted}
+	for i, s := range [4]grid.Style{theme.CellShared, theme.CellCached, theme.CellActive, theme.CellEvicted} {
+		a.Set(x, 0, letters[i], s)
+		x = a.Text(x+2, 0, texts[i], theme.Plain) + 2
+	}
 }
 
 // chartColumn is one column of a chart of batches.

@@ -68,6 +68,7 @@ func (m *Model) Tick() tea.Cmd {
 	for _, w := range m.workers {
 		changed = w.drain() || changed
 	}
+	m.batch.keepPlace(m)
 	if m.every(columnsPerSecond) && !m.paused {
 		for _, w := range m.workers {
 			w.closeColumn(m.closedCols)

@@ -101,8 +101,8 @@ func (m *Model) drawHeader(a grid.Area) {
 		speed = "no delay"
 	}
 	right := []piece{{state, style}, {clockText(m.clock), theme.Plain}, {speed, theme.Plain}}
-	if slip := m.slip(); slip != "" {
-		right = append(right, piece{slip, theme.InkEvicted})
+	if slip := m.slip(); slip.text != "" {
+		right = append(right, slip)
 	}
 	if m.o.Status != nil {
 		right = append(right, m.connection(roomy)...)
@@ -133,16 +133,20 @@ func (m *Model) drawHeader(a grid.Area) {
 	}
 }
 
-// slip returns how far the workers have fallen behind the clock, if it is worth telling.
-func (m *Model) slip() string {
-	var worst int64
+// slip returns how far the workers have fallen behind the clock, if it is worth telling; more than a hundredth of the
+// run stands out.
+func (m *Model) slip() piece {
+	var worst float64
 	for _, w := range m.workers {
-		worst = max(worst, w.slip.Milliseconds())
+		worst = max(worst, w.slip.Seconds()*1000)
 	}
-	if worst < 1 {
-		return ""
+	switch {
+	case worst < 1:
+		return piece{}
+	case worst > float64(m.clock)/100:
+		return piece{"slip " + span(worst), theme.InkEvicted}
 	}
-	return "slip " + span(float64(worst))
+	return piece{"slip " + span(worst), theme.Dim}
 }
 
 // connection returns what the header says of the connections, the most important first.
