@@ -134,7 +134,7 @@ func (s *Scheduler) putOff(q *sequence) {
 
 // reusable returns how many of the matched blocks of a head it reuses.
 func (s *Scheduler) reusable(q *sequence, matched int) int {
-	if s.policy.ToCompletion() || q.generated == q.limit {
+	if s.policy.ToCompletion() || q.generated() == q.limit {
 		return matched
 	}
 	matched = min(matched, (q.length-1)/s.blockSize)

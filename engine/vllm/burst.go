@@ -29,7 +29,7 @@ func (s *Scheduler) longestBurst(q *sequence) int {
 	if s.cfg.Role == engine.PrefillRole {
 		return 1
 	}
-	return min(1+s.sampler.Drafts(), s.remaining(q))
+	return min(1+s.sampler.Drafts(), q.remaining())
 }
 
 // burst appends the accepted tokens of one forward. All but the last are computed at once, and every token owns its
@@ -43,7 +43,7 @@ func (s *Scheduler) burst(q *sequence) {
 			s.record.Drafts.Forwards++
 		}
 	}
-	for n := min(accepted, s.remaining(q)); n > 0; n-- {
+	for n := min(accepted, q.remaining()); n > 0; n-- {
 		s.answer(q)
 		if len(q.units) < s.blocks(q.length) {
 			last := len(s.units) - 1

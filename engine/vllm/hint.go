@@ -34,7 +34,7 @@ func (s *Scheduler) blocksToFinish(q *sequence) int {
 	if s.policy.ToCompletion() {
 		return s.final(q)
 	}
-	tokens := q.length + s.remaining(q)
+	tokens := q.length + q.remaining()
 	if s.sampler == nil && tokens > q.prompt {
 		tokens--
 	}

@@ -57,7 +57,7 @@ func (s *Scheduler) inspectHost(to *engine.Snapshot) {
 }
 
 func (q *sequence) state() engine.RequestState {
-	r := engine.RequestState{Request: q.req, Computed: q.computed, Length: q.length, Generated: q.generated,
+	r := engine.RequestState{Request: q.req, Computed: q.computed, Length: q.length, Generated: q.generated(),
 		Cached: q.cached, Blocks: len(q.units), Since: q.since}
 	switch {
 	case q.place == inDeferred && q.load != nil && !q.load.complete:

@@ -71,6 +71,11 @@ func (s *Scheduler) serveRunning(deferring bool) {
 			i++
 			continue
 		}
+		if q.decodes() && q.length < len(q.units)*s.blockSize {
+			s.decode(q)
+			i++
+			continue
+		}
 		switch s.schedule(q, 0) {
 		case scheduled:
 			i++
@@ -78,6 +83,15 @@ func (s *Scheduler) serveRunning(deferring bool) {
 			return
 		}
 	}
+}
+
+// decodes reports that only the last known token is to be computed, as in most passes of most requests.
+func (q *sequence) decodes() bool { return q.computed == q.length-1 && q.computed >= q.prompt }
+
+// decode schedules a request that decodes within its last block: nothing but its counts changes.
+func (s *Scheduler) decode(q *sequence) {
+	q.computed, q.allocated = q.length, q.length
+	s.enter(q, engine.Work{Request: q.req, Tokens: 1, Prefix: q.prompt, Length: q.length})
 }
 
 // endScheduling settles what later steps need to know of the scheduling.

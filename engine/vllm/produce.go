@@ -15,7 +15,7 @@ func (s *Scheduler) produce() {
 		} else {
 			s.burst(q)
 		}
-		if s.remaining(q) == 0 {
+		if q.remaining() == 0 {
 			s.finish(q)
 			finished = true
 		}
@@ -38,7 +38,7 @@ func (s *Scheduler) collect() {
 		if q.computed < q.length {
 			continue
 		}
-		if s.remaining(q) > 0 {
+		if q.remaining() > 0 {
 			s.producing = append(s.producing, q)
 			continue
 		}
@@ -55,7 +55,7 @@ func (s *Scheduler) collect() {
 func (s *Scheduler) timeDecode() {
 	requests, tokens := 0, 0
 	for _, q := range s.producing {
-		if q.generated == 0 && s.sampler == nil && s.cfg.Role == engine.Aggregated && s.computesPrompt(q) {
+		if q.length == q.prompt && s.sampler == nil && s.cfg.Role == engine.Aggregated && s.computesPrompt(q) {
 			continue
 		}
 		requests++
@@ -80,11 +80,10 @@ func (s *Scheduler) step(q *sequence) {
 
 // answer appends the next token of a request to its sequence and to the outputs.
 func (s *Scheduler) answer(q *sequence) {
-	token, position := q.token(q.length), q.generated
+	token, position := q.token(q.length), q.generated()
 	q.length++
-	q.generated++
 	s.record.Outputs = append(s.record.Outputs, engine.Output{Request: q.req, Position: int32(position), Token: token,
-		HasToken: true, Completed: s.remaining(q) == 0, Cached: s.firstCached(q)})
+		HasToken: true, Completed: q.remaining() == 0, Cached: s.firstCached(q)})
 }
 
 // firstCached returns what the first output of a request says of reuse, -1 for later ones.

@@ -101,7 +101,7 @@ func (s *Scheduler) enter(q *sequence, w engine.Work) {
 		r.FPM.PrefillTokens += w.Tokens
 		r.FPM.PrefillKVTokens += w.Prefix
 		s.addToBatch(w, 1)
-	case q.generated < q.limit:
+	case q.length < q.end:
 		r.decodes.Add(w.Length)
 	}
 }
@@ -120,7 +120,7 @@ func (s *Scheduler) withdraw(q *sequence) {
 		r.FPM.PrefillTokens -= w.Tokens
 		r.FPM.PrefillKVTokens -= w.Prefix
 		s.addToBatch(*w, -1)
-	case q.generated < q.limit:
+	case q.length < q.end:
 		r.decodes.Remove(w.Length)
 	}
 	w.Request, r.gaps = nil, true

@@ -102,7 +102,7 @@ func (s *Scheduler) preempt(burst bool) *sequence {
 		i = 0
 	}
 	q := s.running[i]
-	p := engine.Preemption{Request: q.req, Blocks: len(q.units), Before: s.pressure(), GeneratedSoFar: q.generated, Burst: burst}
+	p := engine.Preemption{Request: q.req, Blocks: len(q.units), Before: s.pressure(), GeneratedSoFar: q.generated(), Burst: burst}
 	s.running = append(s.running[:i], s.running[i+1:]...)
 	if s.host != nil {
 		s.host.fencePreempted(q)

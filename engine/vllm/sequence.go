@@ -22,31 +22,30 @@ const (
 	destinationReady   // the KV has arrived
 )
 
-// sequence is a request as the scheduler sees it: known tokens, the block table and how much of it is computed.
+// sequence is a request as the scheduler sees it: known tokens, the block table and how much of it is computed. What a
+// decoding request needs in every pass comes first, so that it lies together.
 type sequence struct {
-	req   *engine.Request
-	place place
-
-	prompt    int // tokens of the prompt
-	length    int // known tokens: prompt and generated
-	generated int
-	limit     int // output tokens after which it is complete
-	computed  int // leading tokens whose KV exists or is planned in this pass
-	allocated int // leading tokens covered by units
-
-	units    []int32  // block table, one unit a block of allocated tokens
-	sequence []uint64 // sequence hashes of complete blocks, as far as they are known; none without prefix caching
-	local    []uint64 // local hashes of the same blocks
+	req       *engine.Request
+	prompt    int     // tokens of the prompt
+	length    int     // known tokens: prompt and generated
+	end       int     // known tokens after which it is complete
+	computed  int     // leading tokens whose KV exists or is planned in this pass
+	allocated int     // leading tokens covered by units
+	units     []int32 // block table, one unit a block of allocated tokens
 
 	pass       uint64 // number of the pass it was scheduled in last, plus one
-	work       int    // its entry in that pass's record, until records without request are removed
+	work       int    // its entry in that pass's record, until entries without request are removed
 	prefilling bool   // computes prompt tokens in that pass
+	place      place
+	ran        bool // was admitted before
+	preempted  bool // waits for the second time or more
+	answered   bool // had an output
 
-	cached    int  // tokens reused at first admission
-	ran       bool // was admitted before
-	preempted bool // waits for the second time or more
-	answered  bool // had an output
-	since     engine.Time
+	sequence []uint64 // sequence hashes of complete blocks, as far as they are known; none without prefix caching
+	local    []uint64 // local hashes of the same blocks
+	limit    int      // output tokens, not counting what the model length cuts off
+	cached   int      // tokens reused at first admission
+	since    engine.Time
 
 	handoff engine.ID
 	source  bool   // is held after its last token
@@ -60,6 +59,12 @@ type sequence struct {
 
 	prev, next *sequence // neighbours in the waiting queue
 }
+
+// generated returns the number of output tokens so far.
+func (q *sequence) generated() int { return q.length - q.prompt }
+
+// remaining returns the number of tokens it may still produce.
+func (q *sequence) remaining() int { return max(0, q.end-q.length) }
 
 // token returns a known token or, for the position length, the next one.
 func (q *sequence) token(i int) uint32 {
@@ -81,6 +86,10 @@ func (s *Scheduler) start(q *sequence, r *engine.Request, now engine.Time) {
 	s.serial++
 	*q = sequence{serial: s.serial, req: r, prompt: len(r.Prompt), length: len(r.Prompt), limit: s.policy.OutputLimit(len(r.Prompt), r.OutputLimit()),
 		units: q.units[:0], sequence: q.sequence[:0], local: q.local[:0], since: now}
+	q.end = q.prompt + q.limit
+	if s.cfg.MaxModelLen > 0 {
+		q.end = min(q.end, s.cfg.MaxModelLen)
+	}
 	if s.cfg.EnablePrefixCaching {
 		blocks := q.prompt/s.blockSize + min(q.limit/s.blockSize, outputBlocks)
 		q.local, q.sequence = slices.Grow(q.local, blocks), slices.Grow(q.sequence, blocks)
@@ -105,15 +114,6 @@ func (q *sequence) appendTokens(dst []uint32, from, to int) []uint32 {
 		dst = append(dst, q.token(i))
 	}
 	return dst
-}
-
-// remaining returns the tokens a sequence may still produce.
-func (s *Scheduler) remaining(q *sequence) int {
-	n := q.limit - q.generated
-	if s.cfg.MaxModelLen > 0 {
-		n = min(n, s.cfg.MaxModelLen-q.length)
-	}
-	return max(n, 0)
 }
 
 // release gives all units back, the last block first, so that it is the first to be evicted.

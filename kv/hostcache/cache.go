@@ -68,12 +68,6 @@ func (c *cache) State(key uint64) State {
 	return Pending
 }
 
-// Pinned reports whether a load reads a block.
-func (c *cache) Pinned(key uint64) bool {
-	i, ok := c.index.Get(key)
-	return ok && c.entries[i].pins > 0
-}
-
 // Touch makes a block the most recently used one. It does nothing to blocks that are missing, being stored or read.
 func (c *cache) Touch(key uint64) {
 	if i, ok := c.index.Get(key); ok && c.entries[i].listed && c.tail != i {

@@ -7,7 +7,7 @@ type lanes [2]struct {
 	queue []*Transfer
 }
 
-func (l *lanes) submit(t *Transfer, _, _ float64) {
+func (l *lanes) submit(t *Transfer) {
 	lane := &l[t.direction()]
 	begin := max(lane.tail, t.ready)
 	t.Done = begin

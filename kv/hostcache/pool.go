@@ -32,8 +32,8 @@ type Pool struct {
 
 // mover models when transfers are complete.
 type mover interface {
-	// submit starts a transfer at the earliest time.
-	submit(t *Transfer, earliest, now float64)
+	// submit starts a transfer whose first byte moves when it is ready.
+	submit(t *Transfer)
 
 	// next returns the time of the next event.
 	next(now float64) (at float64, ok bool)
@@ -217,7 +217,7 @@ func (r *Port) Store(t *Transfer, now float64) {
 func (r *Port) submit(t *Transfer, earliest float64) {
 	t.submitted = true
 	t.ready = earliest + r.latency
-	r.pool.engine.submit(t, earliest, r.pool.now)
+	r.pool.engine.submit(t)
 }
 
 // Load starts to read blocks that are resident, not before a time.

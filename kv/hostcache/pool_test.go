@@ -194,8 +194,9 @@ func consistent(p *Pool, n *naive) error {
 		if e.pins > 0 {
 			want.Pinned++
 		}
-		if got := p.State(k); got != state || p.Pinned(k) != (e.pins > 0) {
-			return fmt.Errorf("block %x: state %v, pinned %v, want %v, %d pins", k, got, p.Pinned(k), state, e.pins)
+		i, _ := p.index.Get(k)
+		if got := p.State(k); got != state || int(p.entries[i].pins) != e.pins {
+			return fmt.Errorf("block %x: state %v, %d pins, want %v, %d", k, got, p.entries[i].pins, state, e.pins)
 		}
 	}
 	if got := p.Usage(); got != want || got.Resident+got.Pending > got.Capacity {

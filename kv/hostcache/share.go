@@ -12,7 +12,7 @@ type share struct {
 	jobs  []*Transfer
 }
 
-func (s *share) submit(t *Transfer, _, _ float64) {
+func (s *share) submit(t *Transfer) {
 	t.Done = math.Inf(1)
 	s.jobs = append(s.jobs, t)
 }

@@ -11,7 +11,6 @@ import (
 // naive is the pool in its simplest form: every state is a list.
 type naive struct {
 	capacity int
-	free     []int32
 	private  map[int32]int // references
 	refs     map[int32]int // references of cached units
 	copies   map[uint64][]int32
