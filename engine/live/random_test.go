@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"mockbench/engine"
+	"mockbench/engine/backend"
 )
 
 // op is one thing that somebody does to a worker, after a wait.
@@ -59,7 +60,31 @@ func TestRandomCommands(t *testing.T) {
 		length := rapid.SampledFrom([]float64{0, 0.3, 7, 40}).Draw(rt, "length")
 		noDelay := rapid.Bool().Draw(rt, "no delay")
 		var err error
-		synctest.Test(t, func(t *testing.T) { err = play(ops, engine.Time(length), noDelay) })
+		synctest.Test(t, func(t *testing.T) {
+			err = play(ops, noDelay, engine.NewGroup([]engine.Scheduler{&fakeRank{length: engine.Time(length)}}))
+		})
+		if err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
+// The same with two real ranks whose pools are so small that requests preempt one another.
+func TestRandomCommandsToAnEngine(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		ops := drawOps(rt)
+		c := fixedTiming(6, rapid.SampledFrom([]float64{0, 12}).Draw(rt, "prefill"), rapid.SampledFrom([]float64{0, 5}).Draw(rt, "decode"))
+		c.BlockSize, c.MaxNumBatchedTokens = 4, 8
+		noDelay := rapid.Bool().Draw(rt, "no delay")
+		var err error
+		synctest.Test(t, func(t *testing.T) {
+			group, problem := backend.NewGroup(c, 0, 2)
+			if problem != nil {
+				err = problem
+				return
+			}
+			err = play(ops, noDelay, group)
+		})
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -72,17 +97,21 @@ type sent struct {
 	cancelled bool
 }
 
-func play(ops []op, length engine.Time, noDelay bool) error {
-	clock, check := NewClock(1), &sequence{}
-	w := start(Options{Name: "w", Clock: clock, NoDelay: noDelay, Readers: []engine.Reader{check}},
-		engine.NewGroup([]engine.Scheduler{&fakeRank{length: length}}), newRuntimeAlarm())
+func play(ops []op, noDelay bool, group *engine.Group) error {
+	clock := NewClock(1)
+	var checks []*sequence
+	for range group.Ranks() {
+		checks = append(checks, &sequence{})
+	}
+	reader := readerFunc(func(p *engine.Pass) { checks[p.Rank].Pass(p) })
+	w := start(Options{Name: "w", Clock: clock, NoDelay: noDelay, Readers: []engine.Reader{reader}}, group, newRuntimeAlarm())
 	defer w.Close()
 	var streams []*sent
 	for _, o := range ops {
 		time.Sleep(o.wait)
 		switch o.kind {
 		case "submit":
-			s, err := w.Submit(Request{Label: fmt.Sprint("r", len(streams)), MaxOutput: o.tokens, Rank: -1})
+			s, err := w.Submit(Request{Label: fmt.Sprint("r", len(streams)), Prompt: prompt(o.pick, 5+o.pick%11), MaxOutput: o.tokens, Rank: -1})
 			if err != nil {
 				return err
 			}
@@ -106,7 +135,7 @@ func play(ops []op, length engine.Time, noDelay bool) error {
 				return err
 			}
 		case "lag":
-			check.lag.Store(int64(o.wait))
+			checks[0].lag.Store(int64(o.wait))
 		}
 	}
 	clock.Resume()
@@ -128,5 +157,10 @@ func play(ops []op, length engine.Time, noDelay bool) error {
 		return fmt.Errorf("%d in flight", n)
 	}
 	w.Close()
-	return check.err
+	for _, c := range checks {
+		if c.err != nil {
+			return c.err
+		}
+	}
+	return nil
 }
