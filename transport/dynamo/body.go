@@ -22,6 +22,7 @@ type Preprocessed struct {
 	Annotations    []string       `json:"annotations" msgpack:"annotations"`
 	Routing        *Routing       `json:"routing" msgpack:"routing"`
 	Bootstrap      *Bootstrap     `json:"bootstrap_info" msgpack:"bootstrap_info"`
+	Extra          *ExtraArgs     `json:"extra_args" msgpack:"extra_args"`
 }
 
 // StopConditions bound the output.

@@ -26,6 +26,8 @@ type delivery struct {
 	frame  tokenFrame
 	sent   int // tokens
 	usage  *usage
+
+	finished bool // the frame of the last token said so
 }
 
 // stream sends the answer until its end and reports whether it came to an end by itself. What is there at one wake-up
@@ -59,35 +61,54 @@ func (g *Generator) stream(ctx context.Context, id string, o *order, tokens *liv
 func (d *delivery) token(t live.Token) {
 	id := d.answer.token(d.sent)
 	d.sent++
-	if d.sent > 1 && !d.prefill {
+	if d.sent > 1 && !d.prefill && d.native == nil {
 		d.frame.put(d.out, id)
 		return
 	}
 	o := output{token: id, hasToken: true, prefilled: d.prefill}
 	if d.sent == 1 {
 		if t.Cached >= 0 {
-			d.usage = &usage{prompt: d.prompt, completion: 1, cached: int(t.Cached)}
+			d.usage = &usage{prompt: len(d.request.Prompt), completion: 1, cached: int(t.Cached)}
 			o.usage = d.usage
 		}
 		if d.placed && !d.prefill && d.g.Prefilled != nil {
 			d.g.Prefilled(d.id, d.tokens.Rank)
 		}
 	}
+	if d.native != nil && d.sent == d.limit {
+		d.finish(&o)
+	}
+	d.put(&o)
+}
+
+// put adds a frame.
+func (d *delivery) put(o *output) {
+	if d.native != nil {
+		o.native = &response{args: d.native, id: d.native.id(d.id), prompt: d.request.Prompt, completion: d.sent}
+	}
 	d.out.Encode(o.encode)
 }
 
-// end adds the last frames before the finish.
+// finish makes a frame the last one of a complete answer.
+func (d *delivery) finish(o *output) {
+	d.finished = true
+	o.finish = finishLength
+	if d.usage != nil {
+		d.usage.completion = d.sent
+		o.usage = d.usage
+	}
+}
+
+// end adds the last frame before the finish, if there is one to add.
 func (d *delivery) end(end live.End, early bool) {
 	o := output{}
 	switch {
+	case d.finished:
+		return
 	case early:
 		o.failure = textEarly
 	case end == live.Finished:
-		o.finish = finishLength
-		if d.usage != nil {
-			d.usage.completion = d.sent
-			o.usage = d.usage
-		}
+		d.finish(&o)
 	case end == live.Rejected && !d.g.Quirks:
 		d.out.Fail(clientMistake(d.rejection()))
 		return
@@ -100,7 +121,7 @@ func (d *delivery) end(end live.End, early bool) {
 		d.out.Fail(&failure)
 		return
 	}
-	d.out.Encode(o.encode)
+	d.put(&o)
 }
 
 func (d *delivery) cause() error {
@@ -113,14 +134,14 @@ func (d *delivery) cause() error {
 // rejection says which limit a request exceeds.
 func (d *delivery) rejection() string {
 	c := d.g.Worker.Config()
-	if c.MaxModelLen > 0 && d.prompt+1 > c.MaxModelLen {
-		return tooLong(d.prompt, c.MaxModelLen)
+	if c.MaxModelLen > 0 && len(d.request.Prompt)+1 > c.MaxModelLen {
+		return tooLong(len(d.request.Prompt), c.MaxModelLen)
 	}
 	if c.BlockSize > 0 {
-		if blocks := (d.prompt + c.BlockSize) / c.BlockSize; blocks > c.NumGPUBlocks {
+		if blocks := (len(d.request.Prompt) + c.BlockSize) / c.BlockSize; blocks > c.NumGPUBlocks {
 			return fmt.Sprintf("the prompt has %d tokens and needs %d cache blocks of %d, the worker has %d",
-				d.prompt, blocks, c.BlockSize, c.NumGPUBlocks)
+				len(d.request.Prompt), blocks, c.BlockSize, c.NumGPUBlocks)
 		}
 	}
-	return fmt.Sprintf("the prompt has %d tokens, which is more than the worker's limits allow", d.prompt)
+	return fmt.Sprintf("the prompt has %d tokens, which is more than the worker's limits allow", len(d.request.Prompt))
 }

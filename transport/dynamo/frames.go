@@ -36,6 +36,27 @@ type output struct {
 	failure   string // text of the finish reason "error"
 	prefilled bool   // the frame of a prefill worker that lets the decode worker go on
 	usage     *usage
+	native    *response // nil: none is asked for
+}
+
+// terminal reports whether the answer ends with the frame.
+func (o *output) terminal() bool { return o.finish != "" || o.failure != "" }
+
+func (o *output) tokens() []uint32 {
+	if o.hasToken {
+		return []uint32{o.token}
+	}
+	return nil
+}
+
+func (o *output) encodeTokens(e *requestplane.Encoder) {
+	if o.hasToken {
+		e.Array(1)
+		e.Uint(uint64(o.token))
+	} else {
+		e.Array(0)
+	}
+	e.EndArray()
 }
 
 const finishLength = "length"
@@ -49,19 +70,16 @@ func (o *output) encode(e *requestplane.Encoder) {
 	if o.usage != nil {
 		n++
 	}
+	if o.native != nil {
+		n++
+	}
 	e.Map(2)
 	e.Key("data")
 	e.Map(1)
 	e.Key("data")
 	e.Map(n)
 	e.Key("token_ids")
-	if o.hasToken {
-		e.Array(1)
-		e.Uint(uint64(o.token))
-	} else {
-		e.Array(0)
-	}
-	e.EndArray()
+	o.encodeTokens(e)
 	absent(e, "tokens", "text")
 	e.Key("output_type")
 	e.String("text")
@@ -75,6 +93,10 @@ func (o *output) encode(e *requestplane.Encoder) {
 	if o.usage != nil {
 		e.Key("completion_usage")
 		o.usage.encode(e)
+	}
+	if o.native != nil {
+		e.Key("engine_data")
+		o.native.encode(e, o)
 	}
 	e.EndMap()
 	e.EndMap()

@@ -46,10 +46,10 @@ type Generator struct {
 type order struct {
 	request live.Request
 	answer  answer
-	prompt  int
 	limit   int  // tokens expected
 	placed  bool // a router chose the rank
 	prefill bool // the answer is for a decode worker
+	native  *native
 }
 
 // Serve answers one request.
@@ -107,6 +107,15 @@ func (g *Generator) pedantic(text string) *refusal {
 	return mistake(text)
 }
 
+// unexplained is a client's mistake that the reference does not explain to the client.
+func (g *Generator) unexplained(text string) *refusal {
+	r := mistake(text)
+	if g.Quirks {
+		r.failure.Public = ""
+	}
+	return r
+}
+
 func submitRefusal(err error) *refusal {
 	if setting := (*engine.SettingError)(nil); errors.As(err, &setting) {
 		return mistake(err.Error())
@@ -123,7 +132,11 @@ func shutdown(err error) requestplane.Failure {
 func (g *Generator) order(ctx context.Context, id string, body *Preprocessed) (*order, *refusal) {
 	config := g.Worker.Config()
 	prefill := config.Role == engine.PrefillRole
-	o := &order{prefill: prefill, prompt: len(body.Tokens), request: live.Request{Label: id, Prompt: body.Tokens, Rank: -1}}
+	o := &order{prefill: prefill, request: live.Request{Label: id, Prompt: body.Tokens, Rank: -1}}
+	var err error
+	if o.native, err = body.Extra.native(); err != nil {
+		return nil, g.unexplained(err.Error())
+	}
 	if body.Routing != nil && body.Routing.Rank != nil {
 		rank := int(*body.Routing.Rank)
 		if rank >= g.Worker.Ranks() {
@@ -139,23 +152,32 @@ func (g *Generator) order(ctx context.Context, id string, body *Preprocessed) (*
 	if r := g.handoff(ctx, config.Role, body.Bootstrap); r != nil {
 		return nil, r
 	}
+	if r := g.measure(o, id, body); r != nil {
+		return nil, r
+	}
+	o.answer.seed = answerSeed(g.Seed, g.Index, g.count.Add(1)-1)
+	return o, nil
+}
+
+// measure decides how long the answer is to be, and what is known of it.
+func (g *Generator) measure(o *order, id string, body *Preprocessed) *refusal {
 	budget := 1
-	if !prefill {
+	if !o.prefill {
 		budget = int(*body.StopConditions.MaxTokens)
 	}
-	if planned, ok := g.recorded(id, body.Annotations); ok {
-		if prefill && len(planned) > 1 {
+	if planned, ok := g.recorded(id, o, body.Annotations); ok {
+		if o.prefill && len(planned) > 1 {
 			planned = planned[:1]
 		}
 		o.answer.planned, budget = planned, len(planned)
 	}
 	if budget == 0 {
-		return nil, g.pedantic("live requests must generate at least one output token")
+		return g.pedantic("live requests must generate at least one output token")
 	}
 	o.request.MaxOutput, o.request.Output = budget, o.answer.planned
 	o.limit = budget
-	if config.MaxModelLen > 0 {
-		o.limit = min(budget, config.MaxModelLen-o.prompt)
+	if limit := g.Worker.Config().MaxModelLen; limit > 0 {
+		o.limit = min(budget, limit-len(body.Tokens))
 	}
 	if o.answer.planned == nil {
 		o.answer.reasoning, o.answer.span = g.Reasoning, g.Reasoning.Span(o.limit)
@@ -163,12 +185,11 @@ func (g *Generator) order(ctx context.Context, id string, body *Preprocessed) (*
 			o.answer.span = g.Reasoning.Span(budget)
 		}
 	}
-	o.answer.seed = answerSeed(g.Seed, g.Index, g.count.Add(1)-1)
-	return o, nil
+	return nil
 }
 
-// recorded returns the recorded answer that a request asks for.
-func (g *Generator) recorded(id string, annotations []string) ([]uint32, bool) {
+// recorded returns the recorded answer that a request asks for: by an annotation, or by the id of a native request.
+func (g *Generator) recorded(id string, o *order, annotations []string) ([]uint32, bool) {
 	for _, a := range annotations {
 		key, ok := strings.CutPrefix(a, replayAnnotation)
 		if !ok {
@@ -185,6 +206,9 @@ func (g *Generator) recorded(id string, annotations []string) ([]uint32, bool) {
 		}
 		return nil, false
 	}
+	if o.native != nil && g.Replay != nil && !o.prefill {
+		return g.Replay.Lookup(o.native.id(id))
+	}
 	return nil, false
 }
 
@@ -198,8 +222,9 @@ func (g *Generator) handoff(ctx context.Context, role engine.Role, b *Bootstrap)
 	case b.Handoff == nil:
 		return g.pedantic("disaggregated mocker requires a handoff ID")
 	case g.Handoff == nil:
+		side := map[bool]string{true: "source", false: "destination"}[role == engine.PrefillRole]
 		return &refusal{failure: requestplane.Failure{Reason: requestplane.Unclassified,
-			Diagnostic: "source handoff manager is not initialized"}, early: true}
+			Diagnostic: side + " handoff manager is not initialized"}, early: true}
 	}
 	if err := g.Handoff(ctx, b); err != nil {
 		return &refusal{failure: requestplane.Failure{Reason: requestplane.Unclassified, Diagnostic: err.Error()}, early: true}

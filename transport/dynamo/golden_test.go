@@ -15,8 +15,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"mockbench/engine"
 	"mockbench/engine/live"
 	"mockbench/engine/outputs"
@@ -60,19 +58,29 @@ func plain(prefill, decode float64) setup {
 	return setup{config: c, ranks: 1}
 }
 
+// start starts a worker that ends with the test.
 func start(t testing.TB, s setup) *rig {
+	t.Helper()
+	r := startKept(t, s)
+	t.Cleanup(func() {
+		r.worker.Close()
+		r.server.Close()
+	})
+	return r
+}
+
+// startKept starts a worker that the caller ends.
+func startKept(t testing.TB, s setup) *rig {
 	t.Helper()
 	worker, err := live.Start(t.Context(), live.Options{Name: "w0", Engine: s.config, Ranks: s.ranks, Seed: 1,
 		Clock: live.NewClock(1), NoDelay: s.noDelay})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(worker.Close)
 	server, err := requestplane.Listen(requestplane.Options{Host: "127.0.0.1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { server.Close() })
 	g := &Generator{Worker: worker, Seed: 1, Quirks: s.quirks, Reasoning: s.reasoning, Handoff: s.handoff,
 		Log: slog.New(slog.DiscardHandler)}
 	if s.replay != "" {
@@ -98,7 +106,7 @@ func goldenCases(t *testing.T, file string) []goldenCase {
 	if root == "" {
 		root = filepath.Join("..", "..", "testdata", "golden")
 	}
-	data, err := os.ReadFile(filepath.Join(root, "request-plane", file))
+	data, err := os.ReadFile(filepath.Join(root, file))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -161,23 +169,22 @@ func TestGoldenRequestPlane(t *testing.T) {
 		}
 		return rigs[key]
 	}
-	for _, c := range goldenCases(t, "worker-behaviour.jsonl") {
+	for _, c := range goldenCases(t, "request-plane/primitives.jsonl") {
+		kind, _, _ := strings.Cut(c.Name, "/")
+		if check := primitives[kind]; check != nil {
+			t.Run("primitives/"+c.Name, func(t *testing.T) { check(t, c) })
+		}
+	}
+	for _, c := range goldenCases(t, "request-plane/worker-behaviour.jsonl") {
 		group, _, _ := strings.Cut(c.Name, "/")
 		slow := bytes.Contains(c.Input, []byte("frontend_sends_hex"))
-		if !native(c.Input) {
-			t.Run("worker-behaviour/"+c.Name, func(t *testing.T) { checkBehaviour(t, rigOf(group, slow), c) })
-		}
+		t.Run("worker-behaviour/"+c.Name, func(t *testing.T) { checkBehaviour(t, rigOf(group, slow), c) })
 	}
-	for _, c := range goldenCases(t, "response-streams.jsonl") {
+	for _, c := range goldenCases(t, "request-plane/response-streams.jsonl") {
 		group, _, _ := strings.Cut(c.Name, "/")
-		if !native(c.Input) {
-			t.Run("response-streams/"+c.Name, func(t *testing.T) { checkStream(t, rigOf(group, false), c) })
-		}
+		t.Run("response-streams/"+c.Name, func(t *testing.T) { checkStream(t, rigOf(group, false), c) })
 	}
 }
-
-// native reports whether a case asks for answers in SGLang's own form.
-func native(input []byte) bool { return bytes.Contains(input, []byte("sglang_tito")) }
 
 type behaviour struct {
 	Path, Headers string
@@ -335,73 +342,6 @@ func codecOf(t *testing.T, control []byte) requestplane.Codec {
 	}
 	codec, _ := c.Codec()
 	return codec
-}
-
-// compare expects the recorded messages. Random tokens need only be in their range.
-func compare(t *testing.T, fill *strings.Replacer, codec requestplane.Codec, got []planetest.Message, want expectation) {
-	t.Helper()
-	if want.Cut && len(got) > len(want.Frames) {
-		const tail = 3 // the final frame, the end of the answer and the sentinel
-		head := len(want.Frames) - tail
-		got = append(got[:head:head], got[len(got)-tail:]...)
-	}
-	for i := range max(len(got), len(want.Frames)) {
-		switch {
-		case i >= len(got):
-			t.Fatalf("message %d is missing, want %v", i, want.Frames[i])
-		case i >= len(want.Frames):
-			t.Fatalf("message %d is too much: %q", i, got[i])
-		case want.Frames[i].Header != nil:
-			if h := fill.Replace(*want.Frames[i].Header); string(got[i].Header) != h {
-				t.Errorf("message %d:\ngot  %s\nwant %s", i, got[i].Header, h)
-			}
-		default:
-			var v any
-			if err := codec.Unmarshal(got[i].Body, &v); err != nil {
-				t.Fatalf("message %d: %v", i, err)
-			}
-			if d := cmp.Diff(settled(t, want.Frames[i].Payload), settled(t, v)); d != "" {
-				t.Errorf("message %d: -want +got\n%s", i, d)
-			}
-		}
-	}
-}
-
-// settled gives a frame a form in which equal frames are equal: numbers of one type, random tokens by their range, and
-// no count of cached tokens, which depends on what was asked before.
-func settled(t *testing.T, v any) any {
-	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var frame any
-	if err := json.Unmarshal(text, &frame); err != nil {
-		t.Fatal(err)
-	}
-	data := frame
-	for range 2 {
-		m, _ := data.(map[string]any)
-		data = m["data"]
-	}
-	if m, ok := data.(map[string]any); ok {
-		settleTokens(m["token_ids"])
-		if u, ok := m["completion_usage"].(map[string]any); ok {
-			u["prompt_tokens_details"].(map[string]any)["cached_tokens"] = "any"
-		}
-	}
-	return frame
-}
-
-func settleTokens(v any) {
-	list, _ := v.([]any)
-	for i, id := range list {
-		n, number := id.(float64)
-		_, text := id.(string)
-		if text || number && n >= 1000 && n < 2000 {
-			list[i] = "random"
-		}
-	}
 }
 
 // encodeBody encodes a recorded body; texts that start with "bin:" stand for bytes.
