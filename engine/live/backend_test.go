@@ -215,3 +215,23 @@ func TestStartupTime(t *testing.T) {
 	equal(t, "ranks", w.Ranks(), 1)
 	equal(t, "blocks", w.Config().NumGPUBlocks, 8)
 }
+
+// The draws of a worker follow from the seed in its configuration alone.
+func TestDraftSeed(t *testing.T) {
+	var bursts journal
+	c := fixedTiming(64, 10, 2)
+	c.Nextn, c.NextnAcceptRates = 3, "0.8,0.6,0.4"
+	o := Options{Name: "w5", Index: 5, Engine: c, Ranks: 1, Clock: NewClock(1), NoDelay: true,
+		Readers: []engine.Reader{readerFunc(func(p *engine.Pass) { bursts.note("%d", len(p.Outputs)) })}}
+	w, err := Start(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	s, err := w.Submit(Request{Prompt: prompt(1, 32), MaxOutput: 23, Rank: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all(t, s)
+	bursts.expect(t, "tokens a pass", "3", "3", "2", "3", "4", "4", "3", "1")
+}

@@ -22,11 +22,11 @@ var ErrClosed = errors.New("worker is closed")
 
 // Options configure a Worker.
 type Options struct {
-	Name    string // shown to people, for example "w0"
-	Index   int    // number of the worker in the process; request ids derive from it
-	Engine  engine.Config
-	Ranks   int    // data-parallel size
-	Seed    uint64 // request ids derive from it
+	Name    string        // shown to people, for example "w0"
+	Index   int           // number of the worker in the process; request ids derive from it
+	Engine  engine.Config // with seeds of the worker's own
+	Ranks   int           // data-parallel size
+	Seed    uint64        // request ids derive from it
 	Clock   *Clock
 	NoDelay bool // do not sleep for modelled time
 	Startup time.Duration

@@ -40,7 +40,7 @@ func (p *progress) see(record *engine.Pass) bool {
 		return false
 	}
 	switch hint := record.Hint; hint.Kind {
-	case engine.HintExhausted:
+	case engine.HintExhausted, engine.HintTransfer:
 		return true
 	case engine.HintCountdown:
 		before := p.rounds
@@ -94,7 +94,7 @@ func (d *driver) showStalls() {
 	var list []Stall
 	for r := range d.stalls.ranks {
 		p := &d.stalls.ranks[r]
-		if !p.stuck {
+		if !p.stuck || p.hint.Kind == engine.HintTransfer {
 			continue
 		}
 		s := Stall{Worker: d.w.o.Name, Rank: r, Hint: p.hint}

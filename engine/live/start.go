@@ -21,7 +21,7 @@ func Start(ctx context.Context, o Options) (*Worker, error) {
 		return nil, &engine.SettingError{Setting: "startup_time", Kind: engine.KindRange, Given: fmt.Sprint(o.Startup),
 			Allowed: "must not be negative"}
 	}
-	group, err := backend.NewGroup(o.Engine, uint64(o.Index), o.Ranks)
+	group, err := backend.NewGroup(o.Engine, 0, o.Ranks) // whoever makes several workers shifts their seeds in Engine
 	if err != nil {
 		return nil, err
 	}
