@@ -13,7 +13,7 @@ type Pass struct {
 	ComputeStart Time // later than Start only if host transfers held the forward back
 	RankEnd      Time // when this rank's own work was done
 	End          Time // end of the group's pass: the latest RankEnd of the group
-	Idle         bool // the rank had nothing to do while its siblings ran
+	Idle         bool // the rank had nothing to do while its siblings ran; also in records of internal events
 
 	Work        []Work       // requests that ran, in scheduling order
 	Admissions  []Admission  // in order
@@ -160,6 +160,7 @@ const (
 	HintExhausted          // nothing will change until a command arrives
 	HintRetry              // internal state moved; another pass may succeed
 	HintCountdown          // Rounds passes are left before the rank tries again
+	HintTransfer           // nothing will change before a host transfer is complete
 )
 
 // Test is the admission test that holds the head of the queue back.

@@ -61,7 +61,7 @@ func (d *driver) judge(records []*engine.Pass, zero bool) {
 		p := &d.stalls.ranks[r]
 		stuck := p.see(record)
 		moving = moving || !stuck && !record.Idle
-		changed = changed || stuck != p.stuck || stuck && p.hint.Head != record.Hint.Head
+		changed = changed || stuck != p.stuck || stuck && (p.hint.Head != record.Hint.Head || p.hint.Kind != record.Hint.Kind)
 		p.stuck = stuck
 		if stuck {
 			p.hint = record.Hint

@@ -12,6 +12,9 @@ func (s *Scheduler) note(t engine.Test, q *sequence, need int, have uint64) {
 func (s *Scheduler) explain() {
 	h := &s.record.Hint
 	h.Kind = engine.HintExhausted
+	if _, ok := s.Deadline(); ok {
+		h.Kind = engine.HintTransfer
+	}
 	if h.Head == nil {
 		return
 	}

@@ -148,6 +148,9 @@ func (r *hostRun) advance(t *rapid.T, cancellable []*engine.Request) {
 		if p.Hint.Kind == engine.HintExhausted {
 			r.hint = p.Hint
 		}
+		if _, ok := r.group.Rank(rank).Deadline(); !p.Idle && !p.Effect && r.cfg.HostOffload.Scope == engine.ScopeRank && ok != (p.Hint.Kind == engine.HintTransfer) {
+			t.Fatalf("a transfer is under way: %v, hint %+v", ok, p.Hint)
+		}
 		for _, o := range p.Outputs {
 			r.tokens[o.Request]++
 		}

@@ -184,6 +184,7 @@ func (s *Scheduler) Advance(now engine.Time) *engine.Pass {
 		return nil
 	}
 	s.open(now)
+	s.record.Idle = true
 	s.meetHost(now)
 	s.record.Transfers = s.appendTransfers(s.record.Transfers)
 	s.record.close(now)
