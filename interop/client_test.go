@@ -22,6 +22,9 @@ type answer struct {
 	total   time.Duration
 	body    string // of an answer that is not 200
 	errored bool   // the stream carried an error event
+
+	worker  uint64  // that served, in answers that are asked for it
+	hitRate float64 // the router's forecast: share of the prompt that the worker holds
 }
 
 type usage struct {
@@ -41,6 +44,14 @@ type reply struct {
 		Finish  string `json:"finish_reason"`
 	}
 	Usage *usage
+	Nvext *struct {
+		Worker struct {
+			ID uint64 `json:"decode_worker_id"`
+		} `json:"worker_id"`
+		Timing struct {
+			HitRate float64 `json:"kv_hit_rate"`
+		}
+	}
 }
 
 func (a *answer) take(r reply) (content bool) {
@@ -54,6 +65,9 @@ func (a *answer) take(r reply) (content bool) {
 	}
 	if r.Usage != nil {
 		a.usage = *r.Usage
+	}
+	if r.Nvext != nil {
+		a.worker, a.hitRate = r.Nvext.Worker.ID, r.Nvext.Timing.HitRate
 	}
 	return content
 }

@@ -2,43 +2,108 @@ package interop
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
 )
 
-// prefixTraffic asks for several documents a few times each, one request after the other, and returns the share of
-// prompt tokens that were cached.
-func prefixTraffic(c *cluster) float64 {
-	c.t.Helper()
-	prompts, cached := 0, 0
-	for turn := range 3 {
-		for doc := range 6 {
-			text := strings.Repeat(fmt.Sprintf("document %d. ", doc), 60) + fmt.Sprintf("question %d", turn)
-			a := c.mustChat(text, 8)
-			prompts += a.usage.Prompt
-			cached += a.usage.Details.Cached
-			time.Sleep(50 * time.Millisecond) // events reach the router
-		}
-	}
-	return float64(cached) / float64(prompts)
+// explained is a chat completion whose answer says where it was served and what the router knew.
+func explained(prompt string, n int) map[string]any {
+	body := chat(prompt, n)
+	body["stream"] = false
+	body["nvext"] = map[string]any{"extra_fields": []string{"worker_id", "timing"}}
+	return body
 }
 
-// TestHitRateEqualsTheReference sends the same prefix traffic to two of our workers and to two real mockers.
-func TestHitRateEqualsTheReference(t *testing.T) {
-	dir := modelDir(t)
-	rate := func(start func(c *cluster)) float64 {
-		c := newCluster(t)
-		c.frontend("--router-mode", "kv")
-		start(c)
-		c.serving(2)
-		return prefixTraffic(c)
+// mustExplain asks and fails the test if the answer is not complete.
+func (c *cluster) mustExplain(body map[string]any) answer {
+	c.t.Helper()
+	a, err := c.ask(c.t.Context(), "/v1/chat/completions", body, nil)
+	if err != nil || a.status != 200 || a.worker == 0 {
+		c.t.Fatalf("got %+v, %v", a, err)
 	}
-	ours := rate(func(c *cluster) { c.ours("--model-path", dir, "--num-workers", "2", "--speedup-ratio", "10") })
-	theirs := rate(func(c *cluster) { c.reference(dir, "--num-workers", "2", "--speedup-ratio", "10") })
-	t.Logf("hit rate of two workers under the KV router: ours %.4f, reference %.4f", ours, theirs)
-	if ours != theirs || ours < 0.5 {
-		t.Errorf("hit rates differ or are low: ours %.4f, reference %.4f", ours, theirs)
+	time.Sleep(60 * time.Millisecond) // events reach the router
+	return a
+}
+
+// prefixTraffic asks for several documents a few times each, one request after the other. It returns the share of
+// prompt tokens that workers found cached, and the mean share that the router expected.
+func prefixTraffic(c *cluster, documents, length int) (cached, expected float64) {
+	c.t.Helper()
+	var prompts, hits, answers int
+	for turn := range 3 {
+		for doc := range documents {
+			text := strings.Repeat(fmt.Sprintf("document %d. ", doc), length) + fmt.Sprintf("question %d", turn)
+			a := c.mustExplain(explained(text, 8))
+			prompts += a.usage.Prompt
+			hits += a.usage.Details.Cached
+			expected += a.hitRate
+			answers++
+		}
+	}
+	return float64(hits) / float64(prompts), expected / float64(answers)
+}
+
+// TestHitRatesEqualTheReference sends the same prefix traffic to our workers and to real mockers of each engine. SGLang
+// workers do not tell what they found cached; there the router's view alone counts.
+func TestHitRatesEqualTheReference(t *testing.T) {
+	dir := modelDir(t)
+	for _, e := range []struct {
+		name              string
+		workers           int
+		documents, length int
+		args              []string
+		least             float64 // of what the router must expect
+	}{
+		{"vllm", 2, 6, 60, nil, 0.5},
+		{"sglang", 2, 6, 60, []string{"--engine-type", "sglang", "--block-size", "16"}, 0.5},
+		{"trtllm", 2, 6, 60, []string{"--engine-type", "trtllm"}, 0.5},
+		{"vllm tight", 1, 4, 60, []string{"--block-size", "16", "--num-gpu-blocks-override", "120"}, 0},
+		{"vllm host tier", 1, 4, 60, []string{"--block-size", "16", "--num-gpu-blocks-override", "120", "--num-host-blocks", "4096",
+			"--kv-bytes-per-token", "1000"}, 0.3},
+	} {
+		t.Run(e.name, func(t *testing.T) {
+			run := func(start func(c *cluster, args []string)) (cached, expected float64) {
+				c := newCluster(t)
+				c.frontend("--router-mode", "kv")
+				start(c, append([]string{"--num-workers", fmt.Sprint(e.workers), "--speedup-ratio", "10"}, e.args...))
+				c.serving(e.workers)
+				return prefixTraffic(c, e.documents, e.length)
+			}
+			cached, expected := run(func(c *cluster, args []string) { c.ours(append(args, "--model-path", dir)...) })
+			refCached, refExpected := run(func(c *cluster, args []string) { c.reference(dir, args...) })
+			t.Logf("cached: ours %.4f, reference %.4f; expected by the router: ours %.4f, reference %.4f", cached, refCached,
+				expected, refExpected)
+			if cached != refCached || math.Abs(expected-refExpected) > 1e-9 || expected < e.least {
+				t.Error("the hit rates differ or are low")
+			}
+		})
+	}
+}
+
+// TestHostCopyWinsRouting pushes a document out of one worker's device pool: its copy in the host tier still draws the
+// next request for it there, although the other worker is empty.
+func TestHostCopyWinsRouting(t *testing.T) {
+	c := newCluster(t)
+	c.frontend("--router-mode", "kv")
+	c.ours("--num-workers", "2", "--block-size", "16", "--num-gpu-blocks-override", "64", "--num-host-blocks", "1024",
+		"--kv-bytes-per-token", "1000", "--speedup-ratio", "10")
+	c.serving(2)
+	document := func(i int) string { return strings.Repeat(fmt.Sprintf("chapter %d. ", i), 40) }
+	holder := c.mustExplain(explained(document(0), 4))
+	for i := 1; i <= 4; i++ {
+		body := explained(document(i), 4)
+		body["nvext"].(map[string]any)["backend_instance_id"] = holder.worker
+		if a := c.mustExplain(body); a.worker != holder.worker {
+			t.Fatalf("a request for worker %d went to %d", holder.worker, a.worker)
+		}
+	}
+	again := c.mustExplain(explained(document(0)+"and on", 4))
+	t.Logf("the router expected %.3f of the prompt at the worker with the host copy; %d of %d tokens were reused", again.hitRate,
+		again.usage.Details.Cached, again.usage.Prompt)
+	if again.worker != holder.worker || again.usage.Details.Cached == 0 || again.hitRate <= 0 || again.hitRate >= 0.9 {
+		t.Errorf("got %+v, want worker %d and a discounted hit", again, holder.worker)
 	}
 }
 
