@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"mockbench/cmd/mockbench/settings"
+	"mockbench/engine"
 	"mockbench/transport/modelcard"
 	"mockbench/transport/requestplane"
 )
@@ -24,6 +26,15 @@ func findModel(m settings.Model) (modelcard.Model, error) {
 		cache = ""
 	}
 	return modelcard.Builtin(cache)
+}
+
+// modelError names the flag in an error about the model.
+func modelError(err error) error {
+	var s *engine.SettingError
+	if errors.As(err, &s) && s.Setting == "model_path" {
+		s.Setting = "--model-path"
+	}
+	return err
 }
 
 // makeCard makes the model card that all workers of the process advertise.

@@ -72,7 +72,7 @@ func (s *serving) open() (err error) {
 	}
 	s.endpoint = discovery.Endpoint{Namespace: e.Namespace, Component: e.Component, Name: e.Name}
 	if s.model, err = findModel(p.s.Model); err != nil {
-		return err
+		return modelError(err)
 	}
 	registry := prometheus.NewRegistry()
 	statusOptions, wanted, err := status.FromEnv(os.Getenv, p.s.Quirks)
@@ -90,7 +90,7 @@ func (s *serving) open() (err error) {
 		return err
 	}
 	if s.card, err = s.makeCard(); err != nil {
-		return err
+		return modelError(err)
 	}
 	s.store, err = openStore(p)
 	return err
@@ -114,8 +114,12 @@ func openStore(p *program) (discovery.Store, error) {
 		return discovery.OpenMemory(), nil
 	}
 	log := p.logger("discovery")
-	return discovery.OpenFile(discovery.FileOptions{Root: discovery.FileRoot(os.Getenv),
+	store, err := discovery.OpenFile(discovery.FileOptions{Root: discovery.FileRoot(os.Getenv),
 		Log: func(format string, args ...any) { log.Warn(fmt.Sprintf(format, args...)) }})
+	if err != nil {
+		return nil, err // not a nil *File in the interface
+	}
+	return store, nil
 }
 
 // name is the name of the model in answers.
