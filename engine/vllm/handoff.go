@@ -83,7 +83,7 @@ func (s *Scheduler) ReleaseSource(handoff engine.ID, now engine.Time) engine.Com
 		return engine.CommandResult{}
 	}
 	if q.place != sourceHeld {
-		q.source = false
+		q.source, q.handoff = false, engine.ID{}
 		delete(s.handoffs.byID, handoff)
 		return s.applied(nil, false)
 	}

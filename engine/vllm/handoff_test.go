@@ -1,0 +1,140 @@
+package vllm_test
+
+import (
+	"errors"
+	"testing"
+
+	"mockbench/engine"
+	"mockbench/engine/backend"
+	"mockbench/kv"
+)
+
+// rank is one prefill or decode rank on a virtual clock.
+type rank struct {
+	engine.Scheduler
+	engine.Disaggregated
+	now engine.Time
+}
+
+func newRank(t *testing.T, role engine.Role, blocks int) *rank {
+	t.Helper()
+	cfg := fixedTiming(blocks, 256)
+	cfg.Role, cfg.EmitKVEvents = role, true
+	s, err := backend.New(cfg, backend.Identity{Ranks: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &rank{Scheduler: s, Disaggregated: s.(engine.Disaggregated)}
+}
+
+func (r *rank) pass() *engine.Pass {
+	r.now = r.Plan(r.now, 0).RankEnd
+	return r.Commit(r.now)
+}
+
+var handoff = engine.ID{0: 9}
+
+func TestHandoff(t *testing.T) {
+	prefill, decode := newRank(t, engine.PrefillRole, 16), newRank(t, engine.DecodeRole, 16)
+	source, destination := request(1, 1, [3]uint64{1, 0, 70}), request(1, 3, [3]uint64{1, 0, 70})
+	if err := prefill.SubmitSource(source, handoff, 0); err != nil {
+		t.Fatal(err)
+	}
+	p := prefill.pass()
+	if len(p.Handoffs) != 1 || p.Handoffs[0].Kind != engine.SourceHeld || p.Handoffs[0].Tokens != 70 || p.Handoffs[0].ID != handoff {
+		t.Fatalf("handoffs %+v", p.Handoffs)
+	}
+	if l := p.Load; l.ActiveBlocks != 5 || l.Running+l.Waiting != 0 || prefill.Drained() || p.Decode.Requests != 0 {
+		t.Errorf("while the source is held: load %+v, decode %+v", l, p.Decode)
+	}
+	if c := prefill.Cancel(source.ID, 1, true); c.Applied {
+		t.Error("a held source is cancelled like a request")
+	}
+
+	c, err := decode.Reserve(destination, handoff, 10)
+	if err != nil || len(c.Steps) != 1 || c.Steps[0].Kind != engine.DestinationReserved || c.Steps[0].Tokens != 80 {
+		t.Fatalf("reserve: %+v, %v", c, err)
+	}
+	if decode.Ready() || decode.Load().ActiveBlocks != 5 || decode.Load().Waiting != 1 {
+		t.Errorf("before the KV arrives: ready %v, load %+v", decode.Ready(), decode.Load())
+	}
+	c = decode.Activate(handoff, 20)
+	if !c.Applied || c.Events == nil || c.Events.List[0].Kind != kv.Stored || c.Events.List[0].Count != 4 {
+		t.Fatalf("activate: %+v", c)
+	}
+	decode.now = 20
+	p = decode.pass()
+	if len(p.Outputs) != 1 || p.Outputs[0].Cached != 0 || p.End != 22 || p.Admissions[0].Reused != 0 || p.Work[0].Tokens != 0 {
+		t.Errorf("first token at %v: outputs %+v, admissions %+v", p.End, p.Outputs, p.Admissions)
+	}
+	if c = prefill.ReleaseSource(handoff, 21); !c.Retired || c.Request != source || !prefill.Drained() || prefill.Load().InactiveBlocks != 4 {
+		t.Errorf("release: %+v, load %+v", c, prefill.Load())
+	}
+	decode.pass()
+	if p = decode.pass(); !p.Outputs[0].Completed || !decode.Drained() {
+		t.Errorf("last pass: %+v", p.Outputs)
+	}
+
+	if c, err = decode.Reserve(request(2, 3, [3]uint64{1, 0, 70}), handoff, 30); err != nil || c.Steps[0].Tokens != 16 {
+		t.Errorf("only the last block is missing at the destination: %+v, %v", c, err)
+	}
+	if c = decode.CancelDestination(handoff, 31); !c.Retired || !decode.Drained() || decode.Load().ActiveBlocks != 0 {
+		t.Errorf("cancelled destination: %+v, load %+v", c, decode.Load())
+	}
+}
+
+func TestDestinationsWaitForRoomInOrder(t *testing.T) {
+	decode := newRank(t, engine.DecodeRole, 8)
+	for n := byte(1); n <= 3; n++ {
+		if _, err := decode.Reserve(request(n, 2, [3]uint64{uint64(n), 0, 60}), engine.ID{n}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l := decode.Load(); l.ActiveBlocks != 8 || l.Waiting != 3 {
+		t.Fatalf("two of three fit: load %+v", l)
+	}
+	if err := decode.Submit(request(4, 1, [3]uint64{4, 0, 5}), 0); err != nil {
+		t.Fatal(err)
+	}
+	decode.Activate(engine.ID{2}, 0)
+	p := decode.pass()
+	if len(p.Work) != 1 || p.Work[0].Request.ID[15] != 2 {
+		t.Fatalf("a fresh request does not pass a destination that waits: work %+v", p.Work)
+	}
+	p = decode.pass()
+	if len(p.Handoffs) != 1 || p.Handoffs[0].ID != (engine.ID{3}) {
+		t.Errorf("the room of the finished request goes to the third: %+v", p.Handoffs)
+	}
+	p = decode.pass()
+	if len(p.Admissions) != 0 {
+		t.Errorf("no room for the fresh request: %+v", p.Admissions)
+	}
+	if c := decode.CancelDestination(engine.ID{1}, decode.now); !c.Applied {
+		t.Error("a held destination is not cancelled")
+	}
+	if p = decode.pass(); len(p.Admissions) != 1 || p.Admissions[0].Request.ID[15] != 4 {
+		t.Errorf("the fresh request is admitted then: %+v", p.Admissions)
+	}
+}
+
+func TestRefusedDestinations(t *testing.T) {
+	decode := newRank(t, engine.DecodeRole, 4)
+	var wrong *engine.SettingError
+	if _, err := decode.Reserve(request(1, 2, [3]uint64{1, 0, 65}), handoff, 0); !errors.As(err, &wrong) || wrong.Setting != "engine.num_gpu_blocks" {
+		t.Errorf("too large a prompt: %v", err)
+	}
+	if !decode.Drained() || decode.Load().Waiting != 0 {
+		t.Errorf("a refused destination stays: load %+v", decode.Load())
+	}
+	if _, err := decode.Reserve(request(1, 2, [3]uint64{1, 0, 60}), handoff, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := decode.Reserve(request(1, 2, [3]uint64{1, 0, 60}), engine.ID{1}, 0); !errors.Is(err, engine.ErrActive) {
+		t.Errorf("the same request again: %v", err)
+	}
+	for _, c := range []engine.CommandResult{decode.Activate(engine.ID{7}, 0), decode.ReleaseSource(handoff, 0), decode.CancelSource(handoff, 0)} {
+		if c.Applied {
+			t.Errorf("a command that does not fit is applied: %+v", c)
+		}
+	}
+}
