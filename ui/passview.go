@@ -81,7 +81,7 @@ func (o *overviewPanel) drawPass(m *Model, a grid.Area) {
 	for ; x < bar.W(); x++ {
 		bar.Set(x, 0, m.theme.Glyphs.Rest, theme.InkFree)
 	}
-	texts := [4]string{"new " + number(p.New), "cached " + number(p.Cached), "dec " + number(p.Decode), "preempt"}
+	texts := [4]string{"new " + number(p.New), "cached " + number(p.Cached), "decode " + number(p.Decode), ""}
 	drawBatchLegend(a.Rows(1, 1), 0, texts)
 	a.Text(0, 2, passText(p), theme.Plain)
 }
@@ -127,6 +127,9 @@ func (m *Model) selWorker() string {
 func drawBatchLegend(a grid.Area, x int, texts [4]string) {
 	letters := [4]rune{letterNew, letterCached, letterDecode, letterPreempted}
 	for i, s := range [4]grid.Style{theme.CellShared, theme.CellCached, theme.CellActive, theme.CellEvicted} {
+		if texts[i] == "" {
+			continue
+		}
 		a.Set(x, 0, letters[i], s)
 		x = a.Text(x+2, 0, texts[i], theme.Plain) + 2
 	}
