@@ -44,16 +44,19 @@ type intake struct {
 // groupEnd is where a group ends in the flat list.
 type groupEnd struct{ events, tokens int }
 
-// newKVSink returns a sink that publishes through p, and starts its goroutine. failed is told of messages that are
+// newKVSink returns a sink that publishes through p, which may be nil, and starts its goroutine. failed is told of messages that are
 // lost because the publisher refused them.
 func newKVSink(rank int, s source, p *Publisher, wires []GroupSink, deviceOnly bool, failed func(error)) *kvSink {
 	k := &kvSink{rank: rank, deviceOnly: deviceOnly, wires: wires, wake: make(chan struct{}, 1),
 		done: make(chan struct{}), pipeline: pipeline{source: s}, failed: failed}
-	k.pipeline.message = message{limit: p.PayloadLimit(), publish: func(payload []byte) {
-		if err := p.Publish(payload); err != nil {
-			k.failed(err)
-		}
-	}}
+	k.pipeline.message.publish = func([]byte) {}
+	if p != nil {
+		k.pipeline.message = message{limit: p.PayloadLimit(), publish: func(payload []byte) {
+			if err := p.Publish(payload); err != nil {
+				k.failed(err)
+			}
+		}}
+	}
 	spawn.Go("kv events", k.run)
 	return k
 }

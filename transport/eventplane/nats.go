@@ -21,7 +21,8 @@ const (
 
 var errNATSQueue = errors.New("nats: the server takes messages too slowly, the queue is full")
 
-// NATS opens publishers that share a connection to a NATS server. The connection belongs to the caller.
+// NATS opens publishers that share a connection to a NATS server. The connection belongs to the caller, who should set
+// a short nats.FlusherTimeout: closing a connection waits as long for a server that takes nothing.
 type NATS struct{ Conn *nats.Conn }
 
 // Open implements Opener.
@@ -30,7 +31,7 @@ func (n NATS) Open(topic Topic, id uint64, endpoint Endpoint) (*Publisher, error
 		return nil, errors.New("event plane: nats needs a connection to a server, set NATS_SERVER")
 	}
 	prefix := endpoint.SubjectPrefix()
-	o := &natsOutlet{conn: n.Conn, prefix: prefix, subject: prefix + "." + string(topic),
+	o := &natsOutlet{conn: n.Conn, max: int(n.Conn.MaxPayload()), prefix: prefix, subject: prefix + "." + string(topic),
 		queue: make(chan []byte, natsQueueMessages), done: make(chan struct{})}
 	spawn.Go("nats events", o.run)
 	return newPublisher(topic, id, o), nil
@@ -42,6 +43,7 @@ func (NATS) BatchesSequences() bool { return false }
 // natsOutlet publishes bare envelopes under one subject.
 type natsOutlet struct {
 	conn            *nats.Conn
+	max             int // bytes of a message; asked once, because the client may not answer while it waits for the server
 	prefix, subject string
 	queue           chan []byte
 	queued, failed  atomic.Int64 // bytes in the queue; messages the client refused
@@ -60,8 +62,8 @@ func (n *natsOutlet) run() {
 }
 
 func (n *natsOutlet) send(_ *Publisher, _ uint64, size int, fill func([]byte) []byte) (int, error) {
-	if limit := n.conn.MaxPayload(); limit > 0 && int64(size) > limit {
-		return 0, fmt.Errorf("nats: message of %d bytes exceeds the server's limit of %d", size, limit)
+	if n.max > 0 && size > n.max {
+		return 0, fmt.Errorf("nats: message of %d bytes exceeds the server's limit of %d", size, n.max)
 	}
 	if n.queued.Load()+int64(size) > natsQueueBytes {
 		return 0, errNATSQueue
@@ -76,7 +78,7 @@ func (n *natsOutlet) send(_ *Publisher, _ uint64, size int, fill func([]byte) []
 	}
 }
 
-func (n *natsOutlet) limit() int { return int(n.conn.MaxPayload()) }
+func (n *natsOutlet) limit() int { return n.max }
 
 func (n *natsOutlet) channel() Transport { return Transport{SubjectPrefix: n.prefix} }
 

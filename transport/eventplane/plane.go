@@ -77,9 +77,7 @@ func Open(o Options) (*Plane, error) {
 	}
 	if o.KVEvents {
 		for rank := range o.Ranks {
-			if publisher := open(KVEvents); publisher != nil {
-				p.addKV(o, rank, publisher)
-			}
+			p.addKV(o, rank, open(KVEvents))
 		}
 	}
 	if publisher := open(KVMetrics); publisher != nil {
@@ -98,16 +96,22 @@ func Open(o Options) (*Plane, error) {
 	return p, errors.Join(errs...)
 }
 
+// addKV adds the KV events of one rank. Without publisher they go to the other wires only.
 func (p *Plane) addKV(o Options, rank int, publisher *Publisher) {
 	var wires []GroupSink
 	if rank < len(o.Wires) {
 		wires = o.Wires[rank]
 	}
+	if publisher == nil && len(wires) == 0 {
+		return
+	}
 	s := source{worker: o.Worker, rank: o.FirstRank + rank}
 	k := newKVSink(rank, s, publisher, wires, len(wires) > 0, p.failed)
 	p.kv = append(p.kv, k)
 	p.readers = append(p.readers, k)
-	p.sources = append(p.sources, Source{Publisher: publisher.ID(), Rank: s.rank, Recovery: newRecovery(k)})
+	if publisher != nil {
+		p.sources = append(p.sources, Source{Publisher: publisher.ID(), Rank: s.rank, Recovery: newRecovery(k)})
+	}
 }
 
 // Readers returns what the worker's driver has to feed, in the order in which the events of a pass must leave.
