@@ -50,6 +50,7 @@ func (p *program) startWorker(ctx context.Context, f *fleet, i int, startup time
 	}
 	cfg := launch.Engine
 	cfg.EmitKVEvents = cfg.EnablePrefixCaching && cfg.Role != engine.DecodeRole
+	cfg.EmitKVTokenIDs = cfg.EmitKVEvents && launch.Dynamo.ZMQKVEventsPort != nil
 	log := p.logger("worker")
 	w, err := live.Start(ctx, live.Options{
 		Name: workerName(i), Index: i, Engine: cfg, Ranks: ranks, Seed: p.s.Seed, Clock: f.clock,

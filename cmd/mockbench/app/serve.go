@@ -14,6 +14,7 @@ import (
 
 	"mockbench/cmd/mockbench/settings"
 	"mockbench/engine"
+	"mockbench/engine/outputs"
 	"mockbench/engine/spawn"
 	"mockbench/transport/discovery"
 	"mockbench/transport/dynamo"
@@ -21,6 +22,7 @@ import (
 	"mockbench/transport/modelcard"
 	"mockbench/transport/requestplane"
 	"mockbench/transport/status"
+	"mockbench/transport/vllmwire"
 	"mockbench/ui"
 )
 
@@ -39,11 +41,13 @@ type serving struct {
 	fleet    *fleet
 	figures  *figures
 
-	card json.RawMessage // of every worker: making it reads the files
+	replay *outputs.Table  // recorded answers, nil if there are none
+	card   json.RawMessage // of every worker: making it reads the files
 
 	mu            sync.Mutex // guards what follows
 	registrations []*dynamo.Registration
 	planes        []*eventplane.Plane
+	wires         []*vllmwire.Wire
 	closing       sync.Once
 }
 
@@ -87,6 +91,9 @@ func (s *serving) open() (err error) {
 		p.logger("status").Info("health and metrics", "port", s.status.Port())
 	}
 	if err := s.listen(registry); err != nil {
+		return err
+	}
+	if s.replay, err = loadReplay(p); err != nil {
 		return err
 	}
 	if s.card, err = s.makeCard(); err != nil {
@@ -169,13 +176,20 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // startOne starts one worker: publishers, engine, records.
 func (s *serving) startOne(ctx context.Context, i int) error {
-	l, id := s.p.s.Launch, s.store.NewID()
-	log := s.p.logger("worker")
+	l, err := s.p.s.Worker(i)
+	if err != nil {
+		return err
+	}
+	wires, err := s.openWires(l)
+	if err != nil {
+		return fmt.Errorf("worker %d: %w", i, err)
+	}
+	id, log := s.store.NewID(), s.p.logger("worker")
 	plane, err := eventplane.Open(eventplane.Options{
 		Opener:   eventplane.ZMQ{Host: os.Getenv(eventplane.HostVariable), Log: s.p.logger("eventplane")},
 		Endpoint: eventplane.Endpoint(s.endpoint), Worker: id, Ranks: int(l.DPSize),
 		KVEvents:  l.Engine.EnablePrefixCaching && l.Engine.Role != engine.DecodeRole,
-		Sequences: l.Engine.Role != engine.PrefillRole, Log: s.p.logger("eventplane"),
+		Sequences: l.Engine.Role != engine.PrefillRole, Wires: wires, Log: s.p.logger("eventplane"),
 	})
 	if err != nil {
 		return fmt.Errorf("event plane of worker %d: %w", i, err)
@@ -190,7 +204,7 @@ func (s *serving) startOne(ctx context.Context, i int) error {
 	}
 	r, err := dynamo.Register(ctx, dynamo.Options{Worker: w, Server: s.server, Store: s.store, Events: plane, Endpoint: s.endpoint,
 		ID: id, Card: s.card, Device: discovery.Device(os.LookupEnv), Codec: s.env.Codec, Index: i, Seed: s.p.s.Seed,
-		Quirks: s.p.s.Quirks, Log: log})
+		Quirks: s.p.s.Quirks, Reasoning: reasoning(l), Replay: s.replay, Log: log})
 	if err != nil {
 		return err
 	}
@@ -272,6 +286,9 @@ func (s *serving) takeBack() {
 		spawn.Go("close events", func() { defer planes.Done(); e.Close(eventLinger) })
 	}
 	planes.Wait()
+	for _, w := range s.wires {
+		w.Close()
+	}
 	if s.status != nil {
 		_ = s.status.Close()
 	}

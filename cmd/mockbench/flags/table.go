@@ -46,14 +46,14 @@ var engineFlags = []*Flag{
 	{Name: "--decode-speedup-ratio", Kind: Float, Arg: "X", Default: "1.0", Group: GroupEngine,
 		Field: "engine.decode_speedup_ratio", Help: "Divide decode times by this as well; 0 means no simulated delay."},
 	{Name: "--startup-time", Kind: Float, Arg: "SECONDS", Group: GroupEngine, Field: "startup_time",
-		Help: "Time a worker needs before it can serve; it is registered afterwards (with --reference-quirks: before)."},
+		Help: "Time a worker needs before it can serve; it is registered afterwards."},
 	{Name: "--data-parallel-size", Kind: Int, Arg: "N", Group: GroupEngine, Field: "dp_size", Help: "Ranks of a worker (1)."},
 
-	{Name: "--num-host-blocks", Kind: Int, Arg: "N", Group: GroupHost, Help: "Host (G2) blocks of a rank; switches offload on.", Later: "all"},
+	{Name: "--num-host-blocks", Kind: Int, Arg: "N", Group: GroupHost, Help: "Host (G2) blocks of a rank; switches offload on."},
 	{Name: "--host-offload-d2h-bandwidth-gbps", Kind: Float, Arg: "GBPS", Group: GroupHost,
-		Help: "Device to host bandwidth in GB/s (32); 0 is unlimited.", Later: "all"},
+		Help: "Device to host bandwidth in GB/s (32); 0 is unlimited."},
 	{Name: "--host-offload-h2d-bandwidth-gbps", Kind: Float, Arg: "GBPS", Group: GroupHost,
-		Help: "Host to device bandwidth in GB/s (32); 0 is unlimited.", Later: "all"},
+		Help: "Host to device bandwidth in GB/s (32); 0 is unlimited."},
 
 	{Name: "--planner-profile-data", Kind: String, Arg: "PATH", Group: GroupTiming,
 		Help: "Measured pass times: an NPZ file or a profiler's results directory.", Later: "all"},
@@ -77,9 +77,9 @@ var engineFlags = []*Flag{
 	mtp("--ais-nextn-accept-rates", String, "R,R,...", "", "engine.aic_nextn_accept_rates", "Acceptance rate of each draft token."),
 	{Name: "--ais-mtp-seed", Aliases: []string{"--aic-mtp-seed"}, Kind: Int, Arg: "N", Default: "42", Group: GroupOutput,
 		Field: "engine.aic_mtp_seed", Help: "Seed of the draft acceptance."},
-	{Name: "--reasoning", Kind: String, Arg: "JSON", Group: GroupOutput, Help: "Reasoning span: start and end token ids and its share of the output.", Later: "all"},
+	{Name: "--reasoning", Kind: String, Arg: "JSON", Group: GroupOutput, Help: "Reasoning span: start and end token ids and its share of the output."},
 	{Name: "--response-replay-trace-path", Kind: String, Arg: "FILE", Group: GroupOutput, Field: "dynamo.response_replay_trace_path",
-		Help: "Planned output tokens from a trace file.", Later: "all"},
+		Help: "Planned output tokens from a trace file."},
 
 	{Name: "--sglang-schedule-policy", Kind: String, Arg: "POLICY", Group: GroupSGLang, Help: "Order of the waiting queue: fifo or lpm."},
 	{Name: "--sglang-page-size", Kind: Int, Arg: "TOKENS", Group: GroupSGLang, Help: "Deprecated, use --block-size."},
@@ -103,6 +103,6 @@ func ais(name string, kind Kind, arg, def, help string) *Flag {
 
 func mtp(name string, kind Kind, arg, def, field, help string) *Flag {
 	f := ais(name, kind, arg, def, help)
-	f.Group, f.Field, f.Later = GroupOutput, field, "all"
+	f.Group, f.Field = GroupOutput, field
 	return f
 }

@@ -71,7 +71,6 @@ func Refuse(v *flags.Values, s *Settings) error {
 		switch {
 		case f.Later == "" || given.Source == flags.FromDefault && f.Name != "--discovery-backend":
 		case s.Load != nil && f.Group == flags.GroupWorkers:
-		case s.Launch.Engine.HostOffload != nil && f.Group == flags.GroupHost:
 		case f.Kind == flags.Switch && !given.On:
 		case f.Later == "all":
 			return fmt.Errorf("%s: not supported by this build", f.Name)
@@ -83,7 +82,13 @@ func Refuse(v *flags.Values, s *Settings) error {
 			}
 		}
 	}
-	return nil
+	if h := s.Launch.Engine.HostOffload; h != nil && h.Scope == engine.ScopeShared {
+		return fmt.Errorf("engine.native_host_offload.scope: got %s, a live worker has only %s", h.Scope, engine.ScopeRank)
+	}
+	if s.Launch.Engine.Role != engine.Aggregated {
+		return fmt.Errorf("engine.worker_type: got %s, not supported by this build, allowed: aggregated", s.Launch.Engine.Role)
+	}
+	return s.CheckPorts()
 }
 
 func refusedWord(f *flags.Flag, given flags.Value) error {

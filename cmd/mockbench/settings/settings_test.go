@@ -1,0 +1,104 @@
+package settings_test
+
+import (
+	"strings"
+	"testing"
+
+	"mockbench/cmd/mockbench/flags"
+	"mockbench/cmd/mockbench/settings"
+)
+
+func noEnv(string) (string, bool) { return "", false }
+
+func resolve(line string) (*settings.Settings, *flags.Values, error) {
+	v, err := flags.Read(strings.Fields(line), noEnv)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := settings.Resolve(v, noEnv, settings.Demo)
+	return s, v, err
+}
+
+func TestWhatACommandLineMeans(t *testing.T) {
+	for _, c := range []struct {
+		line    string
+		load    bool
+		workers int
+		blocks  int
+	}{
+		{"", true, 4, 896},
+		{"--no-tui --duration 3s", true, 4, 896},
+		{"--profile demo --num-workers 2 --num-gpu-blocks-override 64", true, 2, 64},
+		{"--profile demo --discovery-backend file", false, 4, 896},
+		{"--discovery-backend file", false, 1, 16384},
+		{"--model-name x", false, 1, 16384},
+	} {
+		s, _, err := resolve(c.line)
+		if err != nil {
+			t.Errorf("%q: %v", c.line, err)
+			continue
+		}
+		if (s.Load != nil) != c.load || s.Workers != c.workers || s.Launch.Engine.NumGPUBlocks != c.blocks {
+			t.Errorf("%q: load %v, %d workers, %d blocks", c.line, s.Load != nil, s.Workers, s.Launch.Engine.NumGPUBlocks)
+		}
+	}
+}
+
+func TestPorts(t *testing.T) {
+	for line, want := range map[string]string{
+		"--num-workers 2 --data-parallel-size 4 --zmq-kv-events-ports 5557,5558":       "port 5558 is used twice",
+		"--zmq-kv-events-ports 5557 --zmq-replay-ports 5557":                           "--zmq-kv-events-ports of worker 0 rank 0 and by --zmq-replay-ports",
+		"--data-parallel-size 2 --zmq-kv-events-ports 65535":                           "got port 65536",
+		"--num-workers 2 --data-parallel-size 2 --zmq-kv-events-ports 0,0":             "",
+		"--num-workers 2 --data-parallel-size 2 --zmq-kv-events-ports 5557,5559":       "",
+		"--num-workers 2 --zmq-kv-events-ports 5557,5558 --zmq-replay-ports 5559,5560": "",
+	} {
+		s, _, err := resolve(line)
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			continue
+		}
+		err = s.CheckPorts()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", line, err, want)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for line, want := range map[string]string{
+		"--model-name x": "the default etcd is not supported",
+		"--discovery-backend file --disaggregation-mode decode": "--disaggregation-mode: got decode",
+		"--discovery-backend file --event-plane nats":           "--event-plane: got nats",
+		"--discovery-backend file --disaggregation-mode agg":    "",
+		"--discovery-backend mem --ais-system h100_sxm":         "",
+	} {
+		s, v, err := resolve(line)
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			continue
+		}
+		err = settings.Refuse(v, s)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", line, err, want)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	for line, want := range map[string]string{
+		"--ais-system h100_sxm":                              "--ais-system has no effect without --ais-perf-model",
+		"--bootstrap-ports 9000":                             "no effect with role aggregated",
+		"--zmq-kv-events-ports 1 --no-enable-prefix-caching": "publishes no KV events",
+		"--profile demo --event-plane nats":                  "no effect on a built-in load",
+	} {
+		s, _, err := resolve(line)
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			continue
+		}
+		if all := strings.Join(s.Warnings, "\n"); !strings.Contains(all, want) {
+			t.Errorf("%s: warnings %q lack %q", line, all, want)
+		}
+	}
+}
