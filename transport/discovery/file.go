@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,7 +26,7 @@ const (
 	touchEvery   = fileTTL / 3
 	lockTries    = 100
 	lockWait     = 10 * time.Millisecond
-	touchLanes   = 8 // files touched at the same time, so that a slow file system cannot starve the last one
+	touchLanes   = 16 // files touched at the same time, so that a slow file system cannot starve the last one
 	scrapPrefix  = ".tmp_"
 	folderAccess = 0o777
 	fileAccess   = 0o666
@@ -37,20 +39,21 @@ type FileOptions struct {
 }
 
 // File keeps each record in a file of its own. A goroutine of its own sets the files' times every few seconds, which
-// is how other processes know that their owner lives; it writes files again that somebody deleted, and deletes those of
-// owners that died.
+// is how other processes know that their owner lives, and writes files again that somebody deleted. Another one deletes
+// the files of owners that died.
 type File struct {
 	root      string
 	log       func(format string, args ...any)
 	recreated atomic.Uint64
+	folders   map[string]*os.File // by bucket, as they were opened; held open so that another folder cannot pass for one
 
-	mu     sync.Mutex // guards owned, and the order of changes to one file
-	owned  map[Key][]byte
-	opened map[string]bool // buckets this store has used
-	closed bool
+	changing sync.Mutex // held while files change: a deleted record must not be written again
+	mu       sync.Mutex // guards what follows; never held during IO, on which keeping alive would wait
+	owned    map[Key][]byte
+	closed   bool
 
 	stop    chan struct{}
-	stopped chan struct{}
+	running sync.WaitGroup
 }
 
 // FileRoot returns the folder that DYN_FILE_KV names, else the default one. Empty is unset.
@@ -63,36 +66,44 @@ func FileRoot(getenv func(string) string) string {
 
 // OpenFile opens the store in a folder and checks that records can be written there.
 func OpenFile(o FileOptions) (*File, error) {
-	f := &File{root: o.Root, log: o.Log, owned: map[Key][]byte{}, opened: map[string]bool{},
-		stop: make(chan struct{}), stopped: make(chan struct{})}
+	f := &File{root: o.Root, log: o.Log, owned: map[Key][]byte{}, folders: map[string]*os.File{}, stop: make(chan struct{})}
 	if f.log == nil {
 		f.log = func(string, ...any) {}
 	}
 	for _, bucket := range Buckets {
 		if err := f.open(bucket); err != nil {
-			return nil, err
+			f.closeFolders()
+			return nil, &engine.SettingError{Setting: "DYN_FILE_KV", Kind: engine.KindRange, Given: f.root,
+				Allowed: "must be a folder in which records can be written: " + reason(err)}
 		}
 	}
-	spawn.Go("discovery file touch", f.keepAlive)
+	f.running.Add(2)
+	spawn.Go("discovery file touch", func() { defer f.running.Done(); f.keepAlive() })
+	spawn.Go("discovery file sweep", func() { defer f.running.Done(); f.keepClean() })
 	return f, nil
 }
 
 // open makes a bucket's folder and tries it with a file that is gone again at once.
 func (f *File) open(bucket string) error {
 	dir := f.dir(bucket)
-	err := os.MkdirAll(dir, folderAccess)
-	if err == nil {
-		var scrap string
-		if scrap, err = writeScrap(dir, nil); err == nil {
-			err = os.Remove(scrap)
-		}
+	if err := os.MkdirAll(dir, folderAccess); err != nil {
+		return err
 	}
+	scrap, err := writeScrap(dir, nil)
 	if err != nil {
-		return &engine.SettingError{Setting: "DYN_FILE_KV", Kind: engine.KindRange, Given: f.root,
-			Allowed: "must be a folder in which records can be written: " + reason(err)}
+		return err
 	}
-	f.opened[bucket] = true
-	return nil
+	if err := os.Remove(scrap); err != nil {
+		return err
+	}
+	f.folders[bucket], err = os.Open(dir)
+	return err
+}
+
+func (f *File) closeFolders() {
+	for _, d := range f.folders {
+		d.Close()
+	}
 }
 
 // reason strips the path from an error that names it again.
@@ -119,16 +130,46 @@ func (f *File) String() string { return "file " + f.root }
 
 // Put implements Store.
 func (f *File) Put(_ context.Context, key Key, value []byte) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	if f.isClosed() {
 		return ErrClosed
 	}
 	if err := f.write(key, value); err != nil {
 		return fmt.Errorf("discovery: publishing %s in %s: %w", key.Path, f.root, err)
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.owned[key] = append([]byte(nil), value...)
 	return nil
+}
+
+func (f *File) isClosed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closed
+}
+
+// disown takes a record off the list, so that nothing brings its file back.
+func (f *File) disown(key Key) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.owned, key)
+}
+
+// record returns the value of an owned record.
+func (f *File) record(key Key) (value []byte, owned bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	value, owned = f.owned[key]
+	return value, owned
+}
+
+// keys returns the keys of all owned records.
+func (f *File) keys() []Key {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Keys(f.owned))
 }
 
 // write publishes a file whole: readers look at it at the moment it gets its name.
@@ -170,7 +211,7 @@ func writeScrap(dir string, value []byte) (path string, err error) {
 	return path, err
 }
 
-// lock takes the lock that all processes with this folder share. A holder that never lets go is passed over.
+// lock takes the lock that all processes with this folder share. It gives up after a second.
 func lock(dir string) (unlock func(), err error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -191,62 +232,90 @@ func lock(dir string) (unlock func(), err error) {
 
 // Delete implements Store.
 func (f *File) Delete(_ context.Context, key Key) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.owned, key)
-	return f.remove(key)
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	f.disown(key)
+	return f.remove(key.Bucket, key)
 }
 
-// remove deletes a file. Nothing brings it back: it is off the list of owned records already.
-func (f *File) remove(key Key) error {
-	unlock, err := lock(f.dir(key.Bucket))
-	if err == nil {
+// remove deletes files of one bucket. A lock that somebody else never lets go is passed over: deleting is one step.
+func (f *File) remove(bucket string, keys ...Key) error {
+	if unlock, err := lock(f.dir(bucket)); err == nil {
 		defer unlock()
 	}
-	if err := os.Remove(f.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("discovery: deleting %s: %w", key.Path, err)
+	var errs []error
+	for _, key := range keys {
+		if err := os.Remove(f.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("discovery: deleting %s: %w", key.Path, err))
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// List implements Store.
+// List implements Store. Records whose owners have died are left out.
 func (f *File) List(_ context.Context, bucket string) (map[string][]byte, error) {
-	entries, err := os.ReadDir(f.dir(bucket))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("discovery: listing %s: %w", bucket, err)
-	}
 	list := map[string][]byte{}
-	for _, e := range entries {
-		path, err := keyPath(e.Name())
-		if err != nil || strings.HasPrefix(e.Name(), scrapPrefix) {
-			continue
-		}
-		if value, err := os.ReadFile(filepath.Join(f.dir(bucket), e.Name())); err == nil {
+	err := f.each(bucket, func(path string, info fs.FileInfo) {
+		if value, err := os.ReadFile(filepath.Join(f.dir(bucket), info.Name())); err == nil && !expired(info) {
 			list[path] = value
 		}
+	})
+	return list, err
+}
+
+// Ages returns how long ago the owner of each record of a bucket last gave a sign of life, by key path.
+func (f *File) Ages(bucket string) (map[string]time.Duration, error) {
+	ages, now := map[string]time.Duration{}, time.Now()
+	err := f.each(bucket, func(path string, info fs.FileInfo) { ages[path] = now.Sub(info.ModTime()) })
+	return ages, err
+}
+
+// each calls do for every record of a bucket, of any process.
+func (f *File) each(bucket string, do func(path string, info fs.FileInfo)) error {
+	entries, err := os.ReadDir(f.dir(bucket))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("discovery: listing %s: %w", bucket, err)
 	}
-	return list, nil
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), scrapPrefix) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			do(keyPath(e.Name()), info)
+		}
+	}
+	return nil
 }
 
 // Close implements Store. Instances go first, so that nothing is routed to a worker that is half gone.
 func (f *File) Close(context.Context) error {
 	f.mu.Lock()
-	if f.closed {
-		f.mu.Unlock()
+	again := f.closed
+	f.closed = true
+	f.mu.Unlock()
+	if again {
 		return nil
 	}
-	f.closed = true
+	close(f.stop)
+	err := f.removeAll()
+	f.running.Wait()
+	f.closeFolders()
+	return err
+}
+
+func (f *File) removeAll() error {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	buckets := map[string][]Key{}
+	for _, key := range f.keys() {
+		f.disown(key)
+		buckets[key.Bucket] = append(buckets[key.Bucket], key)
+	}
 	var errs []error
 	for _, bucket := range Buckets {
-		for key := range f.owned {
-			if key.Bucket == bucket {
-				errs = append(errs, f.remove(key))
-				delete(f.owned, key)
-			}
+		if keys := buckets[bucket]; len(keys) > 0 {
+			errs = append(errs, f.remove(bucket, keys...))
 		}
 	}
-	f.mu.Unlock()
-	close(f.stop)
-	<-f.stopped
 	return errors.Join(errs...)
 }

@@ -1,8 +1,8 @@
 package discovery
 
 import (
-	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"mockbench/engine"
@@ -30,25 +30,20 @@ func encode(s, keep string) string {
 	return b.String()
 }
 
-// keyPath undoes FileName.
-func keyPath(name string) (string, error) {
+// keyPath undoes FileName. What is no escape stays as it is.
+func keyPath(name string) string {
 	var b strings.Builder
 	for i := 0; i < len(name); i++ {
-		if name[i] != '%' {
-			b.WriteByte(name[i])
-			continue
+		if name[i] == '%' && i+2 < len(name) {
+			if c, err := strconv.ParseUint(name[i+1:i+3], 16, 8); err == nil {
+				b.WriteByte(byte(c))
+				i += 2
+				continue
+			}
 		}
-		var c byte
-		if i+2 >= len(name) {
-			return "", errors.New("cut escape")
-		}
-		if _, err := fmt.Sscanf(name[i+1:i+3], "%02X", &c); err != nil {
-			return "", err
-		}
-		b.WriteByte(c)
-		i += 2
+		b.WriteByte(name[i])
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // ParseEndpoint reads the value of --endpoint, dyn://namespace.component.name. Missing parts come from def; parts

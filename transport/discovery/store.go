@@ -11,7 +11,8 @@ import (
 
 // Store is one discovery backend. It is safe for concurrent use.
 type Store interface {
-	// NewID returns the instance id of a new worker.
+	// NewID returns the instance id of a new worker. A backend whose ids are leases, or belong to the pod, has one id a
+	// store: each worker gets a store of its own there, and all records of the store live and die with the lease.
 	NewID() uint64
 
 	// Put publishes a record whole or not at all, and keeps it alive until it is deleted or the store is closed.

@@ -13,6 +13,9 @@ import (
 // heartbeat is how long a rank may be silent before an empty message is sent for it.
 const heartbeat = time.Second
 
+// beatStep is the raster of heartbeats, how much later than due one may come.
+const beatStep = 200 * time.Millisecond
+
 // forwardQueue is how many passes may wait for the sink's goroutine; more are lost and counted.
 const forwardQueue = 16 << 10
 
@@ -115,7 +118,8 @@ func (f *forwardSink) publishPending() bool {
 	return !closed
 }
 
-// beat sends an empty message for every rank that was silent and returns how long until the next one may be due.
+// beat sends an empty message for every rank that was silent and returns how long until the next one may be due. The
+// sinks of all workers beat at the same moments, so that an idle process wakes up rarely.
 func (f *forwardSink) beat(now time.Time) time.Duration {
 	wait := heartbeat
 	for rank := range f.ranks {
@@ -126,7 +130,7 @@ func (f *forwardSink) beat(now time.Time) time.Duration {
 		}
 		wait = min(wait, left)
 	}
-	return wait
+	return time.Until(now.Add(wait).Truncate(beatStep).Add(beatStep))
 }
 
 func (f *forwardSink) publish(rank int, m *engine.ForwardPassMetrics, now time.Time) {
