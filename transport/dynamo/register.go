@@ -20,7 +20,7 @@ import (
 // Options describe a worker that is to become a Dynamo worker.
 type Options struct {
 	Worker   *live.Worker // ready to serve
-	Server   *requestplane.Server
+	Server   requestplane.Plane
 	Store    discovery.Store
 	Events   *eventplane.Plane // its readers are the worker's; nil: no events
 	Endpoint discovery.Endpoint
@@ -138,7 +138,7 @@ func (r *Registration) serve(ctx context.Context, name string, h requestplane.Ha
 	r.endpoints, r.names = append(r.endpoints, installed), append(r.names, name)
 	r.mu.Unlock()
 	e.Name = name
-	instance := discovery.Instance{Endpoint: e, ID: r.o.ID, Transport: discovery.Transport{TCP: installed.Address()},
+	instance := discovery.Instance{Endpoint: e, ID: r.o.ID, Transport: discovery.Transport(installed.Place()),
 		Device: r.o.Device, Codec: r.o.Codec.String()}
 	return instance, r.publish(ctx, instance)
 }

@@ -2,7 +2,6 @@ package requestplane
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -27,40 +26,71 @@ type HandlerFunc func(ctx context.Context, r *Request, s *Stream)
 // Serve calls f.
 func (f HandlerFunc) Serve(ctx context.Context, r *Request, s *Stream) { f(ctx, r, s) }
 
-// Endpoint is a handler in its place in a server.
+// Place says where frontends find an endpoint: one of the two is set.
+type Place struct {
+	TCP  string // host:port/path
+	NATS string // subject
+}
+
+// Endpoint is a handler in its place.
 type Endpoint struct {
-	server  *Server
-	path    string
-	handler Handler
-	metrics endpointMetrics
+	dispatcher *Dispatcher
+	path       string
+	place      Place
+	handler    Handler
+	metrics    endpointMetrics
+	removed    func() // may be nil
 
 	mu     sync.Mutex
 	active int           // accepted requests that are not answered yet, waiting ones included
 	idle   chan struct{} // closed when active reaches 0; nil if nobody waits
+	stats  Stats
 }
 
-// Handle installs a handler. Requests for it may arrive from now on.
-func (s *Server) Handle(name Name, h Handler) (*Endpoint, error) {
-	e := &Endpoint{server: s, path: name.Path(), handler: h, metrics: s.metrics.endpoint(name)}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.endpoints[e.path] != nil {
-		return nil, fmt.Errorf("request plane: endpoint %s exists already", e.path)
-	}
-	s.endpoints[e.path] = e
-	return e, nil
+// Stats are what happened at an endpoint so far.
+type Stats struct {
+	Requests, Errors uint64
+	Busy             time.Duration // sum over the requests that have ended
+	LastError        string
 }
 
-// Address returns what discovery records say about where the endpoint is: address and path.
-func (e *Endpoint) Address() string { return e.server.Addr() + "/" + e.path }
+// Place returns what discovery records say about where the endpoint is.
+func (e *Endpoint) Place() Place { return e.place }
 
 // Remove takes the endpoint out: frontends are told that it does not exist. Accepted requests go on.
 func (e *Endpoint) Remove() {
-	e.server.mu.Lock()
-	defer e.server.mu.Unlock()
-	if e.server.endpoints[e.path] == e {
-		delete(e.server.endpoints, e.path)
+	e.dispatcher.mu.Lock()
+	there := e.dispatcher.endpoints[e.path] == e
+	if there {
+		delete(e.dispatcher.endpoints, e.path)
 	}
+	e.dispatcher.mu.Unlock()
+	if there && e.removed != nil {
+		e.removed()
+	}
+}
+
+// Stats returns what happened so far.
+func (e *Endpoint) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stats
+}
+
+// fail counts an error.
+func (e *Endpoint) fail(kind string, err error) {
+	e.metrics.errors.WithLabelValues(kind).Inc()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stats.Errors++
+	e.stats.LastError = err.Error()
+}
+
+// busy counts the time of a request that has ended.
+func (e *Endpoint) busy(d time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stats.Busy += d
 }
 
 // Active returns the number of accepted requests that are not answered yet.
@@ -93,6 +123,7 @@ func (e *Endpoint) Wait(ctx context.Context) error {
 func (e *Endpoint) enter() {
 	e.mu.Lock()
 	e.active++
+	e.stats.Requests++
 	e.mu.Unlock()
 }
 

@@ -102,12 +102,10 @@ func (m *metrics) endpoint(n Name) endpointMetrics {
 	}
 }
 
-func (m endpointMetrics) accept(f Frame, received time.Time) {
+func (m endpointMetrics) accept(payload []byte, sent, received time.Time) {
 	m.requests.Inc()
-	m.requestBytes.Add(float64(len(f.Payload)))
-	if sent := f.sentAt(); !sent.IsZero() {
+	m.requestBytes.Add(float64(len(payload)))
+	if !sent.IsZero() {
 		m.transit.Observe(max(0, received.Sub(sent).Seconds()))
 	}
 }
-
-func (m endpointMetrics) fail(kind string) { m.errors.WithLabelValues(kind).Inc() }

@@ -21,3 +21,20 @@ func (n Name) Path() string {
 
 // InstanceHex returns the instance id as keys, paths and metric labels spell it.
 func (n Name) InstanceHex() string { return strconv.FormatUint(n.Instance, 16) }
+
+// Service returns the name under which the endpoints of a component are known to a NATS server.
+func (n Name) Service() string {
+	slug := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return '_'
+	}, n.Namespace+"_"+n.Component)
+	return strings.TrimLeft(slug, "_")
+}
+
+// Subject returns the subject of requests for the endpoint on a NATS server.
+func (n Name) Subject() string { return n.Service() + "." + n.Endpoint + "-" + n.InstanceHex() }

@@ -2,18 +2,14 @@ package requestplane
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"mockbench/engine/spawn"
 )
 
 // Options configure a Server. The zero value listens where others can reach it, on a port of the system's choice.
@@ -38,20 +34,10 @@ const (
 
 // Server takes requests for all endpoints of a process on one port.
 type Server struct {
+	*Dispatcher
 	listener net.Listener
 	address  string
 	max      int
-	limiter  *limiter
-	metrics  *metrics
-	log      *slog.Logger
-	ctx      context.Context // ends when the server is closed
-	stop     context.CancelFunc
-	work     sync.WaitGroup // every goroutine of the server
-
-	mu        sync.Mutex
-	closed    bool
-	endpoints map[string]*Endpoint
-	conns     map[net.Conn]struct{} // request connections and answer connections
 }
 
 // Listen starts a server without endpoints.
@@ -59,18 +45,11 @@ func Listen(o Options) (*Server, error) {
 	if o.MaxMessage == 0 {
 		o.MaxMessage = DefaultMaxMessage
 	}
-	if o.Limits == (Limits{}) {
-		o.Limits = DefaultLimits()
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	bind, advertise, err := ResolveHost(o.Host)
 	if err != nil {
 		return nil, err
 	}
-	limiter := &limiter{limits: o.Limits}
-	metrics, err := newMetrics(o.Registerer, limiter)
+	d, err := NewDispatcher(o)
 	if err != nil {
 		return nil, err
 	}
@@ -79,60 +58,28 @@ func Listen(o Options) (*Server, error) {
 		return nil, err
 	}
 	port := listener.Addr().(*net.TCPAddr).AddrPort().Port()
-	s := &Server{listener: listener, address: netip.AddrPortFrom(advertise, port).String(), max: o.MaxMessage,
-		limiter: limiter, metrics: metrics, log: o.Log, endpoints: map[string]*Endpoint{}, conns: map[net.Conn]struct{}{}}
-	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.goes("request plane", s.accept)
+	s := &Server{Dispatcher: d, listener: listener, address: netip.AddrPortFrom(advertise, port).String(), max: o.MaxMessage}
+	s.Go("request plane", s.accept)
 	return s, nil
+}
+
+// Handle installs a handler. Requests for it may arrive from now on.
+func (s *Server) Handle(name Name, h Handler) (*Endpoint, error) {
+	return s.Add(name.Path(), Place{TCP: s.address + "/" + name.Path()}, name, h, nil)
 }
 
 // Addr returns the address to advertise, as ip:port.
 func (s *Server) Addr() string { return s.address }
 
-// Load returns the numbers of requests that are being answered and that wait.
-func (s *Server) Load() (running, waiting int) { return s.limiter.load() }
-
 // Close ends everything at once: requests that are being answered are broken off. It returns when all is over.
 func (s *Server) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	for c := range s.conns {
-		_ = c.Close()
-	}
-	s.mu.Unlock()
-	s.stop()
+	s.halt()
 	err := s.listener.Close()
-	s.work.Wait()
+	s.Dispatcher.Close()
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}
 	return err
-}
-
-func (s *Server) goes(name string, f func()) {
-	s.work.Add(1)
-	spawn.Go(name, func() {
-		defer s.work.Done()
-		f()
-	})
-}
-
-// keep registers a connection to be closed with the server; it closes the connection if that has happened.
-func (s *Server) keep(c net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		_ = c.Close()
-		return false
-	}
-	s.conns[c] = struct{}{}
-	return true
-}
-
-func (s *Server) drop(c net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, c)
 }
 
 func (s *Server) accept() {
@@ -141,7 +88,7 @@ func (s *Server) accept() {
 		switch {
 		case err == nil:
 			if s.keep(c) {
-				s.goes("request connection", func() { s.converse(c) })
+				s.Go("request connection", func() { s.converse(c) })
 			}
 		case s.ctx.Err() != nil || errors.Is(err, net.ErrClosed):
 			return
@@ -180,7 +127,7 @@ func (s *Server) converse(c net.Conn) {
 			return
 		}
 		_ = c.SetReadDeadline(time.Time{})
-		ack, start := s.take(f)
+		ack, start := s.Take(f.Path, f.sentAt(), f.Payload)
 		out = ack.Append(out[:0])
 		err = s.acknowledge(c, out)
 		start()
