@@ -38,6 +38,8 @@ type report struct {
 	TokensPerSec   float64            `json:"tokens_per_s"`
 	TTFT           percentiles        `json:"ttft_ms"`
 	ITL            percentiles        `json:"itl_ms"`
+	MeanPaceError  float64            `json:"pace_mean_error_ms,omitempty"`
+	PaceError      percentiles        `json:"pace_abs_error_ms,omitzero"`
 	CPUPerToken    map[string]float64 `json:"cpu_us_per_token,omitempty"`
 	Core           map[string]float64 `json:"core_use,omitempty"`
 	RSS            map[string]float64 `json:"peak_rss_mb,omitempty"`
@@ -52,6 +54,7 @@ func main() {
 	flag.IntVar(&o.connections, "c", 64, "concurrent requests")
 	flag.IntVar(&o.requests, "n", 600, "requests in all")
 	flag.IntVar(&o.maxTokens, "max-tokens", 256, "output tokens of each request")
+	flag.IntVar(&o.paceTokens, "pace", 0, "token slots of the worker's pool: compare gaps with the polynomial timing model")
 	flag.Var(processes, "pid", "process to measure, NAME=PID; may be given more than once")
 	flag.Parse()
 	before, err := usageOf(processes)

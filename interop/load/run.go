@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 type options struct {
 	url, model                       string
 	connections, requests, maxTokens int
+	paceTokens                       int // token slots of the worker's pool, to compare gaps with the model; 0: do not
 }
 
 // percentiles of a list of milliseconds.
@@ -68,12 +70,15 @@ func run(o options) report {
 	}
 	spawn.Go("end of the run", func() { wait.Wait(); close(results) })
 	var r report
-	var ttft, gaps []float64
+	var ttft, gaps, errors []float64
 	for one := range results {
 		r.Requests++
 		r.Tokens += one.tokens
 		r.Chunks += one.chunks
 		gaps = append(gaps, one.gaps...)
+		if o.paceTokens > 0 {
+			errors = append(errors, paceErrors(one.gaps, o)...)
+		}
 		if one.chunks > 0 {
 			ttft = append(ttft, one.ttft)
 		}
@@ -85,7 +90,27 @@ func run(o options) report {
 		}
 	}
 	r.TTFT, r.ITL = percentilesOf(ttft), percentilesOf(gaps)
+	r.MeanPaceError = percentilesOf(errors).Mean
+	for i, e := range errors {
+		errors[i] = math.Abs(e)
+	}
+	r.PaceError = percentilesOf(errors)
 	return r
+}
+
+const (
+	promptTokens = 232 // of ask's prompt with a byte-level tokenizer
+	firstGap     = 9   // earlier gaps still contain prefill passes
+)
+
+// paceErrors compares the gaps of one request of a single wave with the polynomial decode time of a batch that starts
+// together: observed minus modelled, in ms.
+func paceErrors(gaps []float64, o options) (errors []float64) {
+	for k := firstGap; k < len(gaps); k++ {
+		u := min(1, float64(o.connections*(promptTokens+k+1))/float64(o.paceTokens))
+		errors = append(errors, gaps[k]-max(1, -25.74*u*u+54.01*u+5.74))
+	}
+	return errors
 }
 
 // ask sends one request with a prompt that no other request starts with.
