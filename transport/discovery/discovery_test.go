@@ -1,5 +1,12 @@
 package discovery
 
+import (
+	"errors"
+	"testing"
+
+	"mockbench/engine"
+)
+
 func TestMemory(t *testing.T) {
 	m := OpenMemory()
 	i := Instance{Endpoint: Endpoint{"a", "b", "c"}, ID: 7}

@@ -1,83 +1,171 @@
 package discovery
 
-func open(t *testing.T, root string) *File {
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mockbench/engine"
+)
+
+// generate is the endpoint of most tests.
+var generate = Endpoint{"dynamo", "backend", "generate"}
+
+// journal collects what a store logs.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (j *journal) log(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	fmt.Fprintf(&j.text, format+"\n", args...)
+}
+
+func (j *journal) contains(text string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return strings.Contains(j.text.String(), text)
+}
+
+func open(t *testing.T, root string) (*File, *journal) {
 	t.Helper()
-	f, err := OpenFile(FileOptions{Root: root, Log: t.Logf})
+	j := new(journal)
+	f, err := OpenFile(FileOptions{Root: root, Log: j.log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close(context.Background()) })
-	return f
+	return f, j
 }
 
-func count(t *testing.T, root string) int {
+func files(t *testing.T, root string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "v1", "*", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(files)
+	return files
 }
 
-// TestManyAtOnce registers many workers through two stores at the same moment; every record is there, every record is
-// kept alive, and none is left behind.
+func publish(t *testing.T, s Store, records ...Record) {
+	t.Helper()
+	for _, r := range records {
+		if err := Publish(t.Context(), s, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never happened: %s", what)
+		}
+	}
+}
+
+// workerRecords are the eight records of a worker with one rank.
+func workerRecords(id, publisher uint64) []Record {
+	query := Instance{Endpoint: Endpoint{"dynamo", "backend", fmt.Sprintf("worker_kv_query_source_%x", publisher)}, ID: id}
+	records := []Record{Model{Endpoint: generate, ID: id, Card: json.RawMessage("{}")}, Instance{Endpoint: generate, ID: id},
+		query, EventSource{Endpoint: generate, Topic: "kv-events", Publisher: publisher, Worker: id, Recovery: &query}}
+	for i, topic := range []string{"kv-events", "kv_metrics", "forward-pass-metrics", "active_sequences_events"} {
+		records = append(records, EventChannel{generate, topic, publisher + uint64(i), EventTransport{ZMQ: "tcp://127.0.0.1:1"}})
+	}
+	return records
+}
+
+// TestManyAtOnce registers many workers through two stores at the same moment, while other goroutines keep both
+// processors busy: every record is there and kept alive, and none is left behind.
 func TestManyAtOnce(t *testing.T) {
-	root := t.TempDir()
-	stores := []*File{open(t, root), open(t, root)}
-	var group sync.WaitGroup
-	const workers = 64
-	for w := range workers {
-		group.Go(func() {
-			s := stores[w%2]
-			id := s.NewID()
-			e := Endpoint{"dynamo", "backend", "generate"}
-			for _, r := range []Record{Model{Endpoint: e, ID: id, Card: json.RawMessage("{}")},
-				Instance{Endpoint: e, ID: id, Codec: "msgpack"}} {
-				if err := Publish(t.Context(), s, r); err != nil {
+	for _, workers := range []int{8, 64} {
+		t.Run(fmt.Sprint(workers), func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			var stores [2]*File
+			for i := range stores {
+				stores[i], _ = open(t, root)
+			}
+			var group sync.WaitGroup
+			for w := range workers {
+				group.Go(func() {
+					s := stores[w%2]
+					for _, r := range workerRecords(s.NewID(), s.NewID()&PublisherMask) {
+						if err := Publish(t.Context(), s, r); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			group.Wait()
+			all := files(t, root)
+			if len(all) != 8*workers {
+				t.Fatalf("%d files, want %d", len(all), 8*workers)
+			}
+			ctx, idle := context.WithCancel(t.Context())
+			for range 4 {
+				group.Go(func() {
+					for ctx.Err() == nil {
+						_, _ = stores[0].List(ctx, Models)
+					}
+				})
+			}
+			old := time.Now().Add(-fileTTL / 2)
+			for _, f := range all {
+				if err := os.Chtimes(f, old, old); err != nil {
+					t.Fatal(err)
+				}
+			}
+			eventually(t, "every record is touched", func() bool {
+				for _, bucket := range Buckets {
+					ages, err := stores[1].Ages(bucket)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for path, age := range ages {
+						if age >= fileTTL {
+							t.Fatalf("%s is %v old", path, age)
+						}
+						if age >= fileTTL/2 {
+							return false
+						}
+					}
+				}
+				return true
+			})
+			idle()
+			group.Wait()
+			for _, s := range stores {
+				if err := s.Close(t.Context()); err != nil {
 					t.Error(err)
 				}
 			}
+			if left := files(t, root); len(left) > 0 {
+				t.Errorf("%d files are left", len(left))
+			}
 		})
-	}
-	group.Wait()
-	if n := count(t, root); n != 2*workers {
-		t.Fatalf("%d files, want %d", n, 2*workers)
-	}
-	old := time.Now().Add(-fileTTL / 2)
-	files, _ := filepath.Glob(filepath.Join(root, "v1", "*", "*"))
-	for _, f := range files {
-		if err := os.Chtimes(f, old, old); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, s := range stores {
-		s.touchAll()
-	}
-	for _, f := range files {
-		if info, err := os.Stat(f); err != nil || time.Since(info.ModTime()) > fileTTL/4 {
-			t.Errorf("%s was not touched: %v", f, err)
-		}
-	}
-	for _, s := range stores {
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-	if n := count(t, root); n != 0 {
-		t.Errorf("%d files are left", n)
 	}
 }
 
+// TestLostRecordsComeBack deletes one record, then all folders, behind the store's back. A record that was taken back
+// stays away.
 func TestLostRecordsComeBack(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
-	f := open(t, root)
-	e := Endpoint{"dynamo", "backend", "generate"}
-	kept, dropped := Instance{Endpoint: e, ID: 1}, Instance{Endpoint: e, ID: 2}
-	for _, r := range []Record{kept, dropped} {
-		if err := Publish(t.Context(), f, r); err != nil {
-			t.Fatal(err)
-		}
-	}
+	f, j := open(t, root)
+	kept, dropped := Instance{Endpoint: generate, ID: 1}, Instance{Endpoint: generate, ID: 2}
+	publish(t, f, kept, dropped)
 	before, err := os.ReadFile(f.path(kept.Key()))
 	if err != nil {
 		t.Fatal(err)
@@ -85,26 +173,58 @@ func TestLostRecordsComeBack(t *testing.T) {
 	if err := f.Delete(t.Context(), dropped.Key()); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(filepath.Join(root, "v1")); err != nil {
+	for i, loss := range []func() error{
+		func() error { return os.Remove(f.path(kept.Key())) },
+		func() error { return os.RemoveAll(filepath.Join(root, "v1")) },
+	} {
+		if err := loss(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the record is written again", func() bool { return f.Recreated() == uint64(i+1) })
+		after, err := os.ReadFile(f.path(kept.Key()))
+		if err != nil || !bytes.Equal(before, after) {
+			t.Errorf("got %q, %v, want %q", after, err, before)
+		}
+		if left := files(t, root); len(left) != 1 {
+			t.Errorf("files %v, want the one", left)
+		}
+	}
+	eventually(t, "the log tells of the folder", func() bool { return j.contains("recreated discovery folder") })
+	if !j.contains("recreated discovery record dynamo/backend/generate/1") {
+		t.Error("the log does not tell of the record")
+	}
+}
+
+// TestSleeperComesBack lets another process sweep the record of one that stood still too long.
+func TestSleeperComesBack(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	sleeper, _ := open(t, root)
+	other, _ := open(t, root)
+	r := Instance{Endpoint: generate, ID: 1}
+	publish(t, sleeper, r)
+	old := time.Now().Add(-2 * fileTTL)
+	if err := os.Chtimes(sleeper.path(r.Key()), old, old); err != nil {
 		t.Fatal(err)
 	}
-	f.touchAll()
-	after, err := os.ReadFile(f.path(kept.Key()))
-	if err != nil || !bytes.Equal(before, after) {
-		t.Errorf("got %q, %v, want %q", after, err, before)
+	sleeper.sweep()
+	if list, err := other.List(t.Context(), Instances); err != nil || len(list) != 0 {
+		t.Errorf("a record of the dead is listed: %v, %v", list, err)
 	}
-	if n := count(t, root); n != 1 || f.Recreated() != 1 {
-		t.Errorf("%d files, %d recreated, want one of each", n, f.Recreated())
+	if _, err := os.Stat(sleeper.path(r.Key())); err != nil {
+		t.Errorf("a store swept its own record: %v", err)
 	}
+	other.sweep()
+	eventually(t, "the record is listed again", func() bool {
+		list, err := other.List(t.Context(), Instances)
+		return err == nil && list["dynamo/backend/generate/1"] != nil
+	})
 }
 
 func TestSweepDeletesTheDead(t *testing.T) {
 	root := t.TempDir()
-	f := open(t, root)
-	e := Endpoint{"dynamo", "backend", "generate"}
-	if err := Publish(t.Context(), f, Instance{Endpoint: e, ID: 1}); err != nil {
-		t.Fatal(err)
-	}
+	f, _ := open(t, root)
+	publish(t, f, Instance{Endpoint: generate, ID: 1})
 	old := time.Now().Add(-2 * fileTTL)
 	for _, name := range []string{"dead", scrapPrefix + "0123456789abcdef"} {
 		path := filepath.Join(f.dir(Instances), name)
@@ -116,12 +236,60 @@ func TestSweepDeletesTheDead(t *testing.T) {
 		}
 	}
 	f.sweep()
-	if n := count(t, root); n != 1 {
-		t.Errorf("%d files, want the living one", n)
+	if left := files(t, root); len(left) != 1 {
+		t.Errorf("files %v, want the living one", left)
 	}
 	list, err := f.List(t.Context(), Instances)
 	if err != nil || len(list) != 1 || list["dynamo/backend/generate/1"] == nil {
 		t.Errorf("got %v, %v", list, err)
+	}
+}
+
+// TestBusyFolderDoesNotStopTouching holds the lock that changes wait for: records are kept alive all the same.
+func TestBusyFolderDoesNotStopTouching(t *testing.T) {
+	t.Parallel()
+	f, _ := open(t, t.TempDir())
+	r := Instance{Endpoint: generate, ID: 1}
+	publish(t, f, r)
+	unlock, err := lock(f.dir(Instances))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	if err := Publish(t.Context(), f, Instance{Endpoint: generate, ID: 2}); err == nil {
+		t.Error("a record was published without the lock")
+	}
+	f.changing.Lock()
+	release := sync.OnceFunc(f.changing.Unlock)
+	defer release()
+	old := time.Now().Add(-fileTTL / 2)
+	if err := os.Chtimes(f.path(r.Key()), old, old); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the record is touched", func() bool {
+		ages, err := f.Ages(Instances)
+		return err == nil && ages["dynamo/backend/generate/1"] < fileTTL/2
+	})
+	release()
+	if err := f.Delete(t.Context(), r.Key()); err != nil {
+		t.Errorf("a record cannot be taken back while others hold the lock: %v", err)
+	}
+}
+
+func TestClosedStoreTakesNothing(t *testing.T) {
+	root := t.TempDir()
+	f, _ := open(t, root)
+	publish(t, f, workerRecords(1, 2)...)
+	for range 2 {
+		if err := f.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := Publish(t.Context(), f, Instance{Endpoint: generate, ID: 3}); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+	if left := files(t, root); len(left) > 0 {
+		t.Errorf("files %v are left", left)
 	}
 }
 
@@ -136,4 +304,3 @@ func TestFolderNotWritable(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
-

@@ -2,16 +2,13 @@ package discovery
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"mockbench/engine"
 )
@@ -240,4 +237,3 @@ func rebuild(bucket, body string) (Record, error) {
 	}
 	return nil, fmt.Errorf("unknown bucket %s", bucket)
 }
-
