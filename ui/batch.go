@@ -52,7 +52,7 @@ func (p *batchPanel) keepPlace(m *Model) {
 		return
 	}
 	for i := range m.sel.batch.Frames {
-		if m.sel.batch.Frames[i].Rank == m.rank {
+		if int(m.sel.batch.Frames[i].Rank) == m.rank {
 			p.back++
 		}
 	}
@@ -104,7 +104,7 @@ func (p *batchPanel) drawPasses(m *Model, a grid.Area) float64 {
 		if f == nil {
 			break
 		}
-		c := chartColumn{decode: f.Decode, cached: f.Cached, fresh: f.New, preempted: f.Preempted > 0}
+		c := chartColumn{decode: int(f.Decode), cached: int(f.Cached), fresh: int(f.New), preempted: f.Preempted > 0}
 		if f.Budget < engine.Unlimited {
 			c.budget = float64(f.Budget)
 		}

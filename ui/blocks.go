@@ -52,7 +52,7 @@ func (p *blocksPanel) view(m *Model, w, h int) mapView {
 // fullView shows all of n blocks.
 func fullView(n, w, h int) mapView {
 	v := mapView{w: w, h: h, per: widget.PerCell(n, w*h), wide: 1}
-	for v.per == 1 && v.wide < maxWide && w/(v.wide+1)*h >= n {
+	for n > 0 && v.wide < maxWide && w/(v.wide+1)*h >= n {
 		v.wide++
 	}
 	v.w = w / v.wide

@@ -81,7 +81,7 @@ func speedText(x float64) string {
 }
 
 // plural returns "1 stream", "2 streams".
-func plural[T ~int | ~uint64](n T, one string) string {
+func plural[T ~int | ~uint64 | ~int32](n T, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}

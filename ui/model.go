@@ -196,15 +196,21 @@ func (m *Model) setFleet(fleet []Source) {
 
 // selectionChanged forgets what was shown of another worker or rank.
 func (m *Model) selectionChanged() {
-	for _, w := range m.workers {
-		w.Feed.Detail.Store(w == m.sel)
-	}
+	m.aimFeeds()
 	if m.sel == nil || m.rank >= m.sel.Worker.Ranks() {
 		m.rank = 0
 	}
 	m.pool = pool{worker: m.sel, rank: m.rank}
 	m.batch.back, m.batch.row, m.requests.row, m.blocks.info = 0, 0, 0, blockInfo{}
 	m.dirty = true
+}
+
+// aimFeeds asks the feeds for what is shown: details of the selected worker, and events of all in their panel.
+func (m *Model) aimFeeds() {
+	for _, w := range m.workers {
+		w.Feed.Detail.Store(w == m.sel)
+		w.Feed.Events.Store(m.tab == tabEvents)
+	}
 }
 
 func (m *Model) relayout() {

@@ -16,7 +16,7 @@ const (
 )
 
 // stackParts returns the parts of a batch from the bottom up.
-func stackParts(decode, cached, fresh int) []widget.Part {
+func stackParts[T ~int | ~int32](decode, cached, fresh T) []widget.Part {
 	return []widget.Part{
 		{Value: float64(decode), Letter: letterDecode, Style: theme.CellActive},
 		{Value: float64(cached), Letter: letterCached, Style: theme.CellCached},
@@ -30,7 +30,7 @@ func (m *Model) lastPass(back int) *pass {
 		return nil
 	}
 	for i := range m.sel.passes.len() {
-		if p := m.sel.passes.last(i); p.Rank == m.rank {
+		if p := m.sel.passes.last(i); int(p.Rank) == m.rank {
 			if back == 0 {
 				return p
 			}
@@ -173,7 +173,7 @@ func drawColumns(a grid.Area, columns []chartColumn) float64 {
 		largest = max(largest, columns[i].share())
 	}
 	scale := 1.0
-	for scale/2 >= largest && scale > 1.0/64 {
+	for largest > 0 && scale/2 >= largest && scale > 1.0/64 {
 		scale /= 2
 	}
 	for i := range columns {

@@ -53,7 +53,8 @@ func (m *Model) poll() tea.Cmd {
 }
 
 func (m *Model) polled(p polledMsg) tea.Cmd {
-	m.polling, m.dirty = false, true
+	m.polling = false
+	m.dirty = m.dirty || !m.paused || p.status != m.status // a paused run changes nothing else
 	before := m.sel
 	m.setFleet(p.fleet)
 	alarms := len(m.alarms())

@@ -298,6 +298,7 @@ func (m *Model) neighbour(step int) tab {
 
 func (m *Model) show(t tab) tea.Cmd {
 	m.tab = t
+	m.aimFeeds()
 	m.relayout()
 	switch {
 	case t == tabBlocks:

@@ -27,7 +27,6 @@ type column struct {
 	budget            float64 // sum over the passes
 	preempted, tokens int
 	used              float64 // share of blocks in use at the end
-	hostTokens        int
 }
 
 // pass is one kept pass with its requests, if they were asked for.
@@ -93,7 +92,6 @@ func (w *worker) drain() bool {
 	}
 	w.totals, w.dropped = b.Totals, b.Dropped
 	for _, f := range b.Frames {
-		w.open.add(f)
 		p := w.passes.push()
 		p.Frame = f
 		p.items = append(p.items[:0], b.Items[f.FirstItem:f.FirstItem+f.Items]...)
@@ -104,25 +102,16 @@ func (w *worker) drain() bool {
 	return changed
 }
 
-func (c *column) add(f feed.Frame) {
-	c.passes++
-	c.new += f.New
-	c.cached += f.Cached
-	c.dec += f.Decode
-	c.preempted += f.Preempted
-	if f.Budget < engine.Unlimited {
-		c.budget += float64(f.Budget)
-	}
-}
-
-// closeColumn ends the open column as number n.
+// closeColumn makes what happened since the last column the one of number n.
 func (w *worker) closeColumn(n int) {
-	c := w.open
-	c.n, c.used = n, used(w.load())
-	c.tokens = int(w.totals.OutputTokens - w.closed.OutputTokens)
-	c.hostTokens = int(w.totals.HostTokens - w.closed.HostTokens)
-	w.history[n%historyColumns] = c
-	w.open, w.closed = column{}, w.totals
+	now, then := &w.totals, &w.closed
+	w.history[n%historyColumns] = column{
+		n: n, passes: int(now.Passes - then.Passes),
+		new: int(now.New - then.New), cached: int(now.Cached - then.Cached), dec: int(now.Decode - then.Decode),
+		budget: now.Budget - then.Budget, preempted: int(now.Preemptions - then.Preemptions),
+		tokens: int(now.OutputTokens - then.OutputTokens), used: used(w.load()),
+	}
+	w.closed = w.totals
 }
 
 // at returns the worker's column of that number, nil where there is a gap.

@@ -14,7 +14,8 @@ import (
 
 // Bounds of one batch.
 const (
-	MaxFrames = 1024
+	MaxFrames = 512 // of a feed with Detail
+	fewFrames = 16  // of one without
 	maxItems  = 16384
 	maxEvents = 512
 	passItems = 512 // requests copied of one pass
@@ -26,18 +27,17 @@ type Frame struct {
 	Number     uint64
 	Start, End engine.Time
 	RankEnd    engine.Time
-	Rank       int
-	New        int // prefill tokens computed
-	Cached     int // prompt tokens of admitted requests found in a cache
-	Decode     int // decode tokens computed
-	Prefills   int // requests with a part of their prompt in the pass
-	Chunked    int // of those, prompts not finished in the pass
-	Decodes    int // requests decoding
-	Preempted  int
 	Budget     uint64
-	Load       engine.Load // after the pass
-	FirstItem  int         // requests of the pass are Batch.Items[FirstItem:FirstItem+Items]
-	Items      int
+	Rank       int32
+	New        int32 // prefill tokens computed
+	Cached     int32 // prompt tokens of admitted requests found in a cache
+	Decode     int32 // decode tokens computed
+	Prefills   int32 // requests with a part of their prompt in the pass
+	Chunked    int32 // of those, prompts not finished in the pass
+	Decodes    int32 // requests decoding
+	Preempted  int32
+	FirstItem  int32 // requests of the pass are Batch.Items[FirstItem:FirstItem+Items]
+	Items      int32
 }
 
 // Item is one request in a pass.
@@ -62,6 +62,8 @@ type Event struct {
 // Totals are sums over everything since the start, dropped frames included.
 type Totals struct {
 	Passes, Preemptions, Finished, Rejected uint64
+	New, Cached, Decode                     uint64  // tokens, as in a Frame
+	Budget                                  float64 // tokens; passes without a limit count nothing
 	OutputTokens                            uint64
 	PromptTokens, ReusedTokens              uint64 // of first admissions
 	HostTokens                              uint64 // loaded from the host tier
@@ -88,8 +90,12 @@ func (b *Batch) reset() {
 
 // Feed is an engine.Reader for all ranks of one worker.
 type Feed struct {
-	// Detail asks for the requests of each pass.
+	// Detail asks for all that is known of each pass. Without it a batch has only the latest few frames, without the
+	// requests in them.
 	Detail atomic.Bool
+
+	// Events asks for KV events. They come with Detail too.
+	Events atomic.Bool
 
 	mu   sync.Mutex
 	fill Batch
@@ -134,24 +140,29 @@ func (f *Feed) Load(rank int, now engine.Time, l engine.Load) {
 // Pass takes one record.
 func (f *Feed) Pass(p *engine.Pass) {
 	frame, sums := figures(p)
+	detail := f.Detail.Load()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	b := &f.fill
 	b.Loads[p.Rank] = p.Load
 	b.Totals.add(&sums)
-	b.addEvents(p)
+	if detail || f.Events.Load() {
+		b.addEvents(p)
+	}
 	if p.Idle || len(p.Work) == 0 && len(p.Preemptions) == 0 {
 		return
 	}
-	if f.Detail.Load() {
+	size := fewFrames
+	if detail {
 		b.addItems(p, &frame)
+		size = MaxFrames
 	}
-	if len(b.Frames) < MaxFrames {
+	if n := len(b.Frames); n < size && b.frame == 0 {
 		b.Frames = append(b.Frames, frame)
 		return
 	}
 	b.Frames[b.frame] = frame
-	b.frame = (b.frame + 1) % MaxFrames
+	b.frame = (b.frame + 1) % len(b.Frames)
 	b.Dropped++
 }
 
@@ -160,6 +171,10 @@ func (t *Totals) add(s *Totals) {
 	t.Preemptions += s.Preemptions
 	t.Finished += s.Finished
 	t.Rejected += s.Rejected
+	t.New += s.New
+	t.Cached += s.Cached
+	t.Decode += s.Decode
+	t.Budget += s.Budget
 	t.OutputTokens += s.OutputTokens
 	t.PromptTokens += s.PromptTokens
 	t.ReusedTokens += s.ReusedTokens
@@ -172,28 +187,28 @@ func (t *Totals) add(s *Totals) {
 
 // figures sums one record up.
 func figures(p *engine.Pass) (f Frame, t Totals) {
-	f = Frame{Number: p.Number, Start: p.Start, End: p.End, RankEnd: p.RankEnd, Rank: p.Rank, Budget: p.Budget,
-		Load: p.Load, Preempted: len(p.Preemptions)}
+	f = Frame{Number: p.Number, Start: p.Start, End: p.End, RankEnd: p.RankEnd, Rank: int32(p.Rank),
+		Budget: p.Budget, Preempted: int32(len(p.Preemptions))}
 	for i := range p.Work {
 		w := &p.Work[i]
 		switch {
 		case w.Prompt > 0:
-			f.New += w.Tokens
+			f.New += int32(w.Tokens)
 			f.Prefills++
 			if w.Prefix+w.Prompt < len(w.Request.Prompt) {
 				f.Chunked++
 			}
 		case w.Waited: // a resumed request whose lost output tokens are computed again
-			f.New += w.Tokens
+			f.New += int32(w.Tokens)
 			f.Prefills++
 		default:
-			f.Decode += w.Tokens
+			f.Decode += int32(w.Tokens)
 			f.Decodes++
 		}
 	}
 	for i := range p.Admissions {
 		a := &p.Admissions[i]
-		f.Cached += a.Reused
+		f.Cached += int32(a.Reused)
 		t.HostTokens += uint64(a.HostReused)
 		if a.First {
 			t.PromptTokens += uint64(len(a.Request.Prompt))
@@ -213,6 +228,10 @@ func figures(p *engine.Pass) (f Frame, t Totals) {
 	}
 	if !p.Idle {
 		t.Passes = 1
+		t.New, t.Cached, t.Decode = uint64(f.New), uint64(f.Cached), uint64(f.Decode)
+		if p.Budget < engine.Unlimited {
+			t.Budget = float64(p.Budget)
+		}
 	}
 	t.Preemptions, t.Time = uint64(len(p.Preemptions)), p.End
 	for i := range p.Events.List {
@@ -231,7 +250,7 @@ func (b *Batch) addItems(p *engine.Pass, f *Frame) {
 	if len(b.Items)+n > maxItems {
 		return
 	}
-	f.FirstItem, f.Items = len(b.Items), n
+	f.FirstItem, f.Items = int32(len(b.Items)), int32(n)
 	for i := range n {
 		w := &p.Work[i]
 		done := w.Length

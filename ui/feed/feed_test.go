@@ -37,11 +37,11 @@ func TestFigures(t *testing.T) {
 		t.Fatalf("%d frames", len(b.Frames))
 	}
 	want := Frame{Number: 3, Start: 3, End: 4, New: 60, Cached: 20, Decode: 2, Prefills: 1, Chunked: 1, Decodes: 2,
-		Budget: 512, Load: engine.Load{ActiveBlocks: 3, TotalBlocks: 64}, Items: 3}
+		Budget: 512, Items: 3}
 	if b.Frames[0] != want {
 		t.Errorf("got %+v, want %+v", b.Frames[0], want)
 	}
-	if got, want := b.Totals, (Totals{Passes: 1, Finished: 1, OutputTokens: 2, PromptTokens: 100, ReusedTokens: 20,
+	if got, want := b.Totals, (Totals{Passes: 1, New: 60, Cached: 20, Decode: 2, Budget: 512, Finished: 1, OutputTokens: 2, PromptTokens: 100, ReusedTokens: 20,
 		Events: 2, Stored: 2, Removed: 1, Time: 4}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -55,6 +55,7 @@ func TestFigures(t *testing.T) {
 
 func TestOldestFramesAreDropped(t *testing.T) {
 	f := New(1)
+	f.Detail.Store(true)
 	const extra = 100
 	for i := range uint64(MaxFrames + extra) {
 		f.Pass(pass(i, 1))
@@ -75,6 +76,23 @@ func TestOldestFramesAreDropped(t *testing.T) {
 	}
 	if b.Totals.Passes != MaxFrames+extra || b.Totals.Stored != 2*(MaxFrames+extra) {
 		t.Errorf("totals %+v do not count what was dropped", b.Totals)
+	}
+}
+
+func TestFewFramesWithoutDetail(t *testing.T) {
+	f := New(1)
+	for i := range uint64(100) {
+		f.Detail.Store(i >= 50 && i < 53)
+		f.Pass(pass(i, 0))
+	}
+	var b Batch
+	f.Drain(&b)
+	first := b.Frames[0].Number
+	if len(b.Frames) != fewFrames || first != 100-fewFrames || b.Totals.Passes != 100 || b.Totals.New != 6000 {
+		t.Errorf("%d frames from pass %d on, totals %+v", len(b.Frames), first, b.Totals)
+	}
+	if len(b.Events) != 3*2 {
+		t.Errorf("%d events of three passes", len(b.Events))
 	}
 }
 
