@@ -13,7 +13,7 @@ import (
 // heartbeat is how long a rank may be silent before an empty message is sent for it.
 const heartbeat = time.Second
 
-// beatStep is the raster of heartbeats, how much later than due one may come.
+// beatStep is the raster of heartbeats: they come at the nearest of its points, early or late by half of it at most.
 const beatStep = 200 * time.Millisecond
 
 // forwardQueue is how many passes may wait for the sink's goroutine; more are lost and counted.
@@ -86,7 +86,7 @@ func (f *forwardSink) Pass(p *engine.Pass) {
 
 func (f *forwardSink) run() {
 	defer close(f.done)
-	timer := time.NewTimer(heartbeat)
+	timer := time.NewTimer(time.Until(time.Now().Add(heartbeat).Round(beatStep)))
 	defer timer.Stop()
 	for {
 		select {
@@ -124,13 +124,13 @@ func (f *forwardSink) beat(now time.Time) time.Duration {
 	wait := heartbeat
 	for rank := range f.ranks {
 		left := heartbeat - now.Sub(f.ranks[rank].last)
-		if left <= 0 {
+		if left <= beatStep/2 {
 			f.publish(rank, &engine.ForwardPassMetrics{}, now)
 			left = heartbeat
 		}
 		wait = min(wait, left)
 	}
-	return time.Until(now.Add(wait).Truncate(beatStep).Add(beatStep))
+	return time.Until(now.Add(wait).Round(beatStep))
 }
 
 func (f *forwardSink) publish(rank int, m *engine.ForwardPassMetrics, now time.Time) {
