@@ -25,12 +25,13 @@ type Case struct {
 		Detail    string
 		DPSize    int `json:"dp_size"`
 		Engine    json.RawMessage
-		Requests  []request
-		Cancels   []command
-		Commands  []command
+		Requests  []Request
+		Cancels   []Command
+		Commands  []Command
 		MaxPasses int    `json:"max_passes"`
 		WorkerID  uint64 `json:"worker_id"`
 		NoPool    bool   `json:"no_pool"`
+		Tree      bool   // SGLang: radix trees are recorded
 	}
 	Expect struct {
 		ConfigError   string `json:"config_error"`
@@ -45,7 +46,8 @@ type Case struct {
 	}
 }
 
-type request struct {
+// Request is one request of a case.
+type Request struct {
 	ID        string
 	N         uint64
 	ArrivalMS *float64 `json:"arrival_ms"`
@@ -57,7 +59,8 @@ type request struct {
 	request *engine.Request
 }
 
-type command struct {
+// Command is a cancellation or a handoff command of a case.
+type Command struct {
 	AtMS    float64 `json:"at_ms"`
 	Cmd     string
 	ID      string
@@ -164,7 +167,8 @@ func (c *Case) Config() (engine.Config, error) {
 	return cfg, cfg.Validate()
 }
 
-func number(n uint64) (id engine.ID) {
+// Number returns the request or handoff id that recordings write as a number.
+func Number(n uint64) (id engine.ID) {
 	binary.BigEndian.PutUint64(id[8:], n)
 	return id
 }

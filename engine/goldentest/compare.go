@@ -32,6 +32,14 @@ var refusals = []struct {
 	{"expected `lifo` or `fifo`", "preemption_mode", engine.KindUnknown},
 	{"expected `guaranteed_no_evict`", "trtllm.capacity_scheduler_policy", engine.KindUnknown},
 	{"expected `capacity_scheduler_policy`", "", engine.KindUnknown},
+	{"expected `fifo` or `lpm`", "sglang.schedule_policy", engine.KindUnknown},
+	{"reduces chunked_prefill_size", "sglang.chunked_prefill_size", engine.KindRange},
+	{"chunked_prefill_size must be divisible", "sglang.chunked_prefill_size", engine.KindConflict},
+	{"chunked_prefill_size must be positive", "sglang.chunked_prefill_size", engine.KindRange},
+	{"max_prefill_tokens must be positive", "sglang.max_prefill_tokens", engine.KindRange},
+	{"enable_chunked_prefill=false", "enable_chunked_prefill", engine.KindUnsupported},
+	{"schedule_conservativeness must be", "sglang.schedule_conservativeness", engine.KindRange},
+	{"aic_nextn requires decode_speedup_ratio", "decode_speedup_ratio", engine.KindConflict},
 	{"native_host_offload is supported only", "native_host_offload", engine.KindUnsupported},
 	{"native_host_offload.num_host_blocks must be positive", "native_host_offload.num_host_blocks", engine.KindRange},
 	{"missing field `num_host_blocks`", "native_host_offload.num_host_blocks", engine.KindRange},
@@ -49,7 +57,8 @@ var refusals = []struct {
 	{"kv_cache_capacity_bytes", "kv_cache_capacity_bytes", engine.KindUnsupported},
 }
 
-func checkRefusal(t *testing.T, err error, message string) {
+// CheckRefusal compares the error of a refused configuration with a recorded message, by setting and kind.
+func CheckRefusal(t *testing.T, err error, message string) {
 	t.Helper()
 	var got *engine.SettingError
 	if !errors.As(err, &got) {
@@ -73,7 +82,8 @@ var commandErrors = map[string]string{
 }
 
 // omitted are the fields that recordings without full detail leave out.
-var omitted = map[string]bool{"perf": true, "q": true, "fpm": true, "da": true, "req": true}
+var omitted = map[string]bool{"perf": true, "q": true, "fpm": true, "da": true, "req": true,
+	"ratio": true, "pool": true, "tree": true, "defer": true}
 
 func (r *run) compare() {
 	want := &r.c.Expect
@@ -89,7 +99,7 @@ func (r *run) compare() {
 		if i == len(got) {
 			r.t.Fatalf("%d steps, want %d", len(got), len(want.Steps))
 		}
-		if diff := r.difference("", got[i], w); diff != "" {
+		if diff := Difference(got[i], w, r.c.Input.Detail == "full"); diff != "" {
 			r.t.Fatalf("step %d: %s\n got %s\nwant %s", i, diff, text(got[i]), text(w))
 		}
 	}
@@ -133,8 +143,13 @@ func text(v any) string {
 	return string(b)
 }
 
-// difference returns the path of the first difference, or "".
-func (r *run) difference(path string, got, want any) string {
+// Difference returns the path of the first difference between an own and a recorded step, or "". Without full detail a
+// recording leaves fields out. Both sides have been through JSON.
+func Difference(got, want any, full bool) string { return comparison{full}.difference("", got, want) }
+
+type comparison struct{ full bool }
+
+func (r comparison) difference(path string, got, want any) string {
 	switch w := want.(type) {
 	case map[string]any:
 		m, ok := got.(map[string]any)
@@ -172,7 +187,7 @@ func (r *run) difference(path string, got, want any) string {
 	return ""
 }
 
-func (r *run) compareFields(path string, got, want map[string]any) string {
+func (r comparison) compareFields(path string, got, want map[string]any) string {
 	for k := range want {
 		if _, ok := got[k]; !ok {
 			return path + "." + k + " is missing"
@@ -182,7 +197,7 @@ func (r *run) compareFields(path string, got, want map[string]any) string {
 		}
 	}
 	for k := range got {
-		if _, ok := want[k]; !ok && (r.c.Input.Detail == "full" || !omitted[k]) {
+		if _, ok := want[k]; !ok && (r.full || !omitted[k]) {
 			return path + "." + k + " is too much"
 		}
 	}
@@ -195,9 +210,9 @@ func tolerance(path string, want float64) float64 {
 	last := path[strings.LastIndexByte(path, '.')+1:]
 	switch {
 	case last == "t" || last == "end" || last == "rank_end" || last == "compute_start" || last == "internal" ||
-		last == "at" || last == "done" || last == "not_before" || last == "fpm[13]":
+		last == "at" || last == "retract[6]" || last == "done" || last == "not_before" || last == "fpm[13]":
 		return timeTolerance
-	case strings.HasPrefix(last, "perf") || last == "fpm[2]" || last == "fpm[6]" || last == "fpm[9]" || last == "fpm[12]":
+	case strings.HasPrefix(last, "perf") || last == "ratio" || last == "fpm[2]" || last == "fpm[6]" || last == "fpm[9]" || last == "fpm[12]":
 		return 1e-9 * math.Abs(want)
 	}
 	return 0

@@ -26,8 +26,8 @@ type run struct {
 	indexes   []map[uint64]bool // hashes that events say are in the device pool, by rank
 	labels    map[uint64]string
 
-	arrivals []request
-	commands []command
+	arrivals []Request
+	commands []Command
 	steps    []any
 	idle     []any // effect-free passes in a row, in cases with commands
 	now      float64
@@ -44,7 +44,7 @@ func Run(t *testing.T, c *Case, build Builder) {
 		group, err = build(cfg, c)
 	}
 	if c.Expect.ConfigError != "" {
-		checkRefusal(t, err, c.Expect.ConfigError)
+		CheckRefusal(t, err, c.Expect.ConfigError)
 		return
 	}
 	if err != nil {
@@ -65,7 +65,7 @@ func Run(t *testing.T, c *Case, build Builder) {
 	}
 	for i := range c.Input.Requests {
 		q := &c.Input.Requests[i]
-		q.request = &engine.Request{ID: number(q.N), Label: q.ID, Prompt: Prompt(q.Prompt), MaxOutput: q.MaxOutput, Output: q.OutputIDs}
+		q.request = &engine.Request{ID: Number(q.N), Label: q.ID, Prompt: Prompt(q.Prompt), MaxOutput: q.MaxOutput, Output: q.OutputIDs}
 		if r.requests[q.ID] == nil {
 			r.requests[q.ID], r.rankOf[q.ID] = q.request, q.Rank
 		}
@@ -79,8 +79,8 @@ func Run(t *testing.T, c *Case, build Builder) {
 // prepare sorts what arrives by time.
 func (r *run) prepare() {
 	in := &r.c.Input
-	r.arrivals = slices.DeleteFunc(slices.Clone(in.Requests), func(q request) bool { return q.ArrivalMS == nil })
-	slices.SortStableFunc(r.arrivals, func(a, b request) int { return cmp.Compare(*a.ArrivalMS, *b.ArrivalMS) })
+	r.arrivals = slices.DeleteFunc(slices.Clone(in.Requests), func(q Request) bool { return q.ArrivalMS == nil })
+	slices.SortStableFunc(r.arrivals, func(a, b Request) int { return cmp.Compare(*a.ArrivalMS, *b.ArrivalMS) })
 	for _, x := range in.Cancels {
 		x.Cmd = "cancel"
 		r.commands = append(r.commands, x)
@@ -89,7 +89,7 @@ func (r *run) prepare() {
 		x.Discard = true
 		r.commands = append(r.commands, x)
 	}
-	slices.SortStableFunc(r.commands, func(a, b command) int { return cmp.Compare(a.AtMS, b.AtMS) })
+	slices.SortStableFunc(r.commands, func(a, b Command) int { return cmp.Compare(a.AtMS, b.AtMS) })
 }
 
 // drive is the recorded clock.
@@ -142,7 +142,7 @@ func (r *run) boundary() {
 		q.Arrival = engine.Time(r.now)
 		if err := r.group.Submit(a.Rank, q, engine.Time(r.now)); err != nil {
 			r.flush()
-			r.steps = append(r.steps, r.failure(command{Cmd: "submit", ID: a.ID}, r.now, err))
+			r.steps = append(r.steps, r.failure(Command{Cmd: "submit", ID: a.ID}, r.now, err))
 			continue
 		}
 		r.shadows[a.Rank].submit(a.ID)

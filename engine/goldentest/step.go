@@ -8,14 +8,16 @@ import (
 	"mockbench/kv"
 )
 
-func flag(b bool) int {
+// Flag is a truth value as recordings write it.
+func Flag(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-func met(l engine.Load) []any {
+// Met is the load of a rank as recordings write it.
+func Met(l engine.Load) []any {
 	return []any{l.ActiveBlocks, l.InactiveBlocks, l.TotalBlocks - l.ActiveBlocks - l.InactiveBlocks, l.Running, l.Waiting,
 		l.Preemptions}
 }
@@ -98,14 +100,14 @@ func (r *run) result(f map[string]any, rank int, p *engine.Pass) {
 		if o.Cached >= 0 {
 			cached = o.Cached
 		}
-		out = append(out, []any{o.Request.Label, token, flag(o.Completed), flag(o.Rejected), cached})
+		out = append(out, []any{o.Request.Label, token, Flag(o.Completed), Flag(o.Rejected), cached})
 	}
 	put(f, "out", out)
 	put(f, "kv", r.events(rank, &p.Events))
-	put(f, "life", life(p.Handoffs))
+	put(f, "life", Life(p.Handoffs))
 	put(f, "g2", r.transfers(p.Transfers))
 	r.shadows[rank].reserve(p.Handoffs)
-	f["met"] = met(p.Load)
+	f["met"] = Met(p.Load)
 	m := p.FPM
 	f["fpm"] = []any{m.PrefillRequests, m.PrefillTokens, m.PrefillLengthVar, m.PrefillKVTokens, m.DecodeRequests,
 		m.DecodeKVTokens, m.DecodeKVVar, m.QueuedPrefills, m.QueuedPrefillTokens, m.QueuedPrefillVar, m.QueuedDecodes,
@@ -218,7 +220,7 @@ func (r *run) internal(records []*engine.Pass) {
 }
 
 // command applies one command and returns its record.
-func (r *run) command(c command, now float64, mid bool) map[string]any {
+func (r *run) command(c Command, now float64, mid bool) map[string]any {
 	at := engine.Time(now)
 	q := r.requests[c.ID]
 	rank := r.rankOf[c.ID]
@@ -243,7 +245,7 @@ func (r *run) command(c command, now float64, mid bool) map[string]any {
 		}
 	}
 	step := map[string]any{"cmd": c.Cmd, "at": now, "id": c.ID, "mid_pass": mid, "result": word,
-		"suppressed": result.Suppressed, "retired": []any{}, "met": met(r.group.Rank(rank).Load())}
+		"suppressed": result.Suppressed, "retired": []any{}, "met": Met(r.group.Rank(rank).Load())}
 	if result.Retired {
 		step["retired"] = []any{result.Request.Label}
 		r.shadows[rank].drop(result.Request.Label)
@@ -254,18 +256,18 @@ func (r *run) command(c command, now float64, mid bool) map[string]any {
 	if result.Events != nil {
 		step["kv"] = r.events(rank, result.Events)
 	}
-	put(step, "life", life(result.Steps))
+	put(step, "life", Life(result.Steps))
 	put(step, "g2", r.transfers(result.Transfers))
 	r.shadows[rank].reserve(result.Steps)
 	return step
 }
 
-func (r *run) handoff(c command, rank int, at engine.Time) (result engine.CommandResult, word string, err error) {
+func (r *run) handoff(c Command, rank int, at engine.Time) (result engine.CommandResult, word string, err error) {
 	d, ok := r.group.Rank(rank).(engine.Disaggregated)
 	if !ok {
 		r.t.Fatalf("%T has no handoff commands", r.group.Rank(rank))
 	}
-	q, handoff := r.requests[c.ID], number(c.Handoff)
+	q, handoff := r.requests[c.ID], Number(c.Handoff)
 	switch c.Cmd {
 	case "submit":
 		word, err = "submitted", r.group.Submit(rank, q, at)
@@ -295,19 +297,24 @@ func (r *run) handoff(c command, rank int, at engine.Time) (result engine.Comman
 }
 
 // failure records a refused command by the kind of its error.
-func (r *run) failure(c command, now float64, err error) map[string]any {
-	word := "other: " + err.Error()
+func (r *run) failure(c Command, now float64, err error) map[string]any {
+	return map[string]any{"cmd": c.Cmd, "at": now, "id": c.ID, "error": ErrorWord(err)}
+}
+
+// ErrorWord returns the word by which Difference compares the error of a command with a recorded message.
+func ErrorWord(err error) string {
 	var setting *engine.SettingError
 	switch {
 	case errors.Is(err, engine.ErrActive):
-		word = "active"
+		return "active"
 	case errors.As(err, &setting):
-		word = setting.Setting
+		return setting.Setting
 	}
-	return map[string]any{"cmd": c.Cmd, "at": now, "id": c.ID, "error": word}
+	return "other: " + err.Error()
 }
 
-func life(list []engine.Handoff) (out []any) {
+// Life is a list of handoff steps as recordings write it.
+func Life(list []engine.Handoff) (out []any) {
 	for _, h := range list {
 		step := map[string]any{"handoff": uuid(h.ID)}
 		if h.Kind == engine.SourceHeld {

@@ -3,128 +3,26 @@ package sglang
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"mockbench/engine"
+	"mockbench/engine/goldentest"
 	"mockbench/engine/spec"
 	"mockbench/engine/timing"
 )
 
-// goldenCase is one recorded run of the reference; testdata/golden/engine-sglang/README.md gives the form.
-type goldenCase struct {
-	Name  string
-	Input struct {
-		Detail    string
-		DPSize    int `json:"dp_size"`
-		Engine    json.RawMessage
-		Requests  []goldenRequest
-		Cancels   []goldenCommand
-		Commands  []goldenCommand
-		MaxPasses int    `json:"max_passes"`
-		WorkerID  uint64 `json:"worker_id"`
-		Tree      bool
-	}
-	Expect struct {
-		ConfigError  string `json:"config_error"`
-		Steps        []any
-		Passes       int
-		EndMS        float64 `json:"end_ms"`
-		Stalled      bool
-		PassLimitHit bool `json:"pass_limit_hit"`
-		Drained      bool
-		Hashes       map[string][2]*string
-	}
-}
-
-type goldenRequest struct {
-	ID        string
-	N         uint64
-	ArrivalMS *float64 `json:"arrival_ms"`
-	Rank      int      `json:"dp_rank"`
-	Prompt    [][3]uint64
-	MaxOutput int      `json:"max_output"`
-	OutputIDs []uint32 `json:"output_ids"`
-}
-
-type goldenCommand struct {
-	AtMS    float64 `json:"at_ms"`
-	Cmd     string
-	ID      string
-	Handoff uint64
-	Discard bool
-}
-
 func TestGoldenEngineSglang(t *testing.T) {
-	dir := filepath.Join("..", "..", "testdata", "golden", "engine-sglang")
-	if root := os.Getenv("MOCKBENCH_GOLDEN"); root != "" {
-		dir = filepath.Join(root, "engine-sglang")
+	for _, c := range goldentest.Load(t, "engine-sglang") {
+		t.Run(c.Name, func(t *testing.T) { runGolden(t, &c) })
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no recorded cases in %s: %v", dir, err)
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range bytes.Lines(data) {
-			var c goldenCase
-			if err := json.Unmarshal(line, &c); err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			t.Run(c.Name, func(t *testing.T) { runGolden(t, &c) })
-		}
-	}
-}
-
-// refusals maps the reference's message to the setting and the kind of error it identifies.
-var refusals = []struct {
-	text, setting string
-	kind          engine.Kind
-}{
-	{"expected `fifo` or `lpm`", "engine.sglang.schedule_policy", engine.KindUnknown},
-	{"reduces chunked_prefill_size", "engine.sglang.chunked_prefill_size", engine.KindRange},
-	{"chunked_prefill_size must be divisible", "engine.sglang.chunked_prefill_size", engine.KindConflict},
-	{"chunked_prefill_size must be positive", "engine.sglang.chunked_prefill_size", engine.KindRange},
-	{"max_prefill_tokens must be positive", "engine.sglang.max_prefill_tokens", engine.KindRange},
-	{"enable_chunked_prefill=false", "engine.enable_chunked_prefill", engine.KindUnsupported},
-	{"schedule_conservativeness must be", "engine.sglang.schedule_conservativeness", engine.KindRange},
-	{"prefill_schedule_interval is supported only", "engine.prefill_schedule_interval", engine.KindUnsupported},
-	{"native_host_offload is supported only", "engine.native_host_offload", engine.KindUnsupported},
-	{"state_cache", "engine.state_cache", engine.KindUnsupported},
-	{"aic_nextn_accept_rates requires", "engine.aic_nextn_accept_rates", engine.KindMissing},
-	{"aic_nextn requires decode_speedup_ratio", "engine.decode_speedup_ratio", engine.KindConflict},
-}
-
-func checkRefusal(t *testing.T, err error, message string) {
-	t.Helper()
-	var got *engine.SettingError
-	if !errors.As(err, &got) {
-		t.Fatalf("got %v, want a refusal like %q", err, message)
-	}
-	for _, r := range refusals {
-		if strings.Contains(message, r.text) {
-			if got.Setting != r.setting || got.Kind != r.kind {
-				t.Errorf("got %s of %s, want %s of %s", got.Kind, got.Setting, r.kind, r.setting)
-			}
-			return
-		}
-	}
-	t.Fatalf("no setting is known for the refusal %q", message)
 }
 
 // goldenRun drives one case with the recorded clock.
 type goldenRun struct {
 	t        *testing.T
-	c        *goldenCase
+	c        *goldentest.Case
 	group    *engine.Group
 	ranks    []*Scheduler
 	requests map[string]*engine.Request
@@ -134,16 +32,9 @@ type goldenRun struct {
 	idle     []any // effect-free passes in a row
 }
 
-func newGroup(c *goldenCase) (*engine.Group, []*Scheduler, error) {
-	cfg := engine.DefaultConfig(engine.SGLang)
-	cfg.EmitKVEvents = true
-	if bytes.Contains(c.Input.Engine, []byte(`"state_cache"`)) {
-		return nil, nil, &engine.SettingError{Setting: "engine.state_cache", Kind: engine.KindUnsupported}
-	}
-	if err := json.Unmarshal(c.Input.Engine, &cfg); err != nil {
-		return nil, nil, err
-	}
-	if err := cfg.Validate(); err != nil {
+func newGroup(c *goldentest.Case) (*engine.Group, []*Scheduler, error) {
+	cfg, err := c.Config()
+	if err != nil {
 		return nil, nil, err
 	}
 	model, err := timing.NewModel(cfg.Timing)
@@ -166,10 +57,10 @@ func newGroup(c *goldenCase) (*engine.Group, []*Scheduler, error) {
 	return engine.NewGroup(list), ranks, nil
 }
 
-func runGolden(t *testing.T, c *goldenCase) {
+func runGolden(t *testing.T, c *goldentest.Case) {
 	group, ranks, err := newGroup(c)
 	if c.Expect.ConfigError != "" {
-		checkRefusal(t, err, c.Expect.ConfigError)
+		goldentest.CheckRefusal(t, err, c.Expect.ConfigError)
 		return
 	}
 	if err != nil {
@@ -183,7 +74,7 @@ func runGolden(t *testing.T, c *goldenCase) {
 		g.labels[v] = label
 	}
 	for _, r := range c.Input.Requests {
-		g.requests[r.ID] = &engine.Request{ID: number(r.N), Label: r.ID, Prompt: prompt(r.Prompt), MaxOutput: r.MaxOutput,
+		g.requests[r.ID] = &engine.Request{ID: goldentest.Number(r.N), Label: r.ID, Prompt: goldentest.Prompt(r.Prompt), MaxOutput: r.MaxOutput,
 			Output: r.OutputIDs}
 		g.rankOf[r.ID] = r.Rank
 	}
@@ -191,8 +82,8 @@ func runGolden(t *testing.T, c *goldenCase) {
 }
 
 func (g *goldenRun) run() {
-	arrivals := slices.DeleteFunc(slices.Clone(g.c.Input.Requests), func(r goldenRequest) bool { return r.ArrivalMS == nil })
-	slices.SortStableFunc(arrivals, func(a, b goldenRequest) int { return cmp.Compare(*a.ArrivalMS, *b.ArrivalMS) })
+	arrivals := slices.DeleteFunc(slices.Clone(g.c.Input.Requests), func(r goldentest.Request) bool { return r.ArrivalMS == nil })
+	slices.SortStableFunc(arrivals, func(a, b goldentest.Request) int { return cmp.Compare(*a.ArrivalMS, *b.ArrivalMS) })
 	commands := slices.Clone(g.c.Input.Cancels)
 	for i := range commands {
 		commands[i].Cmd = "cancel"
@@ -201,7 +92,7 @@ func (g *goldenRun) run() {
 		x.Discard = true
 		commands = append(commands, x)
 	}
-	slices.SortStableFunc(commands, func(a, b goldenCommand) int { return cmp.Compare(a.AtMS, b.AtMS) })
+	slices.SortStableFunc(commands, func(a, b goldentest.Command) int { return cmp.Compare(a.AtMS, b.AtMS) })
 
 	var now float64
 	passes, exhausted := 0, 0
@@ -275,7 +166,7 @@ func (g *goldenRun) run() {
 	g.compare()
 }
 
-func upcoming(now float64, commands []goldenCommand, arrivals []goldenRequest) (next float64, ok bool) {
+func upcoming(now float64, commands []goldentest.Command, arrivals []goldentest.Request) (next float64, ok bool) {
 	if len(commands) > 0 && commands[0].AtMS > now {
 		next, ok = commands[0].AtMS, true
 	}
@@ -295,14 +186,14 @@ func (g *goldenRun) flush() {
 }
 
 // command applies one command and returns its record.
-func (g *goldenRun) command(c goldenCommand, now float64, mid bool) map[string]any {
+func (g *goldenRun) command(c goldentest.Command, now float64, mid bool) map[string]any {
 	at := engine.Time(now)
 	r := g.requests[c.ID]
 	rank := g.ranks[g.rankOf[c.ID]]
 	var result engine.CommandResult
 	word := ""
 	var err error
-	switch handoff := number(c.Handoff); c.Cmd {
+	switch handoff := goldentest.Number(c.Handoff); c.Cmd {
 	case "cancel":
 		result.CancelResult = rank.Cancel(r.ID, at, c.Discard)
 		result.Request = r
@@ -334,7 +225,7 @@ func (g *goldenRun) command(c goldenCommand, now float64, mid bool) map[string]a
 		}
 	}
 	step := map[string]any{"cmd": c.Cmd, "at": now, "id": c.ID, "mid_pass": mid, "result": word,
-		"suppressed": result.Suppressed, "retired": []any{}, "met": met(rank.Load())}
+		"suppressed": result.Suppressed, "retired": []any{}, "met": goldentest.Met(rank.Load())}
 	if result.Retired {
 		step["retired"] = []any{result.Request.Label}
 	}
@@ -345,13 +236,13 @@ func (g *goldenRun) command(c goldenCommand, now float64, mid bool) map[string]a
 		step["kv"] = g.events(result.Events)
 	}
 	if len(result.Steps) > 0 {
-		step["life"] = life(result.Steps)
+		step["life"] = goldentest.Life(result.Steps)
 	}
 	return step
 }
 
 func (g *goldenRun) failure(cmd, id string, now float64, mid bool, err error) map[string]any {
-	return map[string]any{"cmd": cmd, "at": now, "id": id, "mid_pass": mid, "error": err.Error()}
+	return map[string]any{"cmd": cmd, "at": now, "id": id, "mid_pass": mid, "error": goldentest.ErrorWord(err)}
 }
 
 // pass turns the records of a group pass into the recorded form.
@@ -390,7 +281,7 @@ func (g *goldenRun) pass(start float64, records []*engine.Pass, mid []any) (step
 
 // rank adds the fields of one rank.
 func (g *goldenRun) rank(f map[string]any, p *engine.Pass, s *Scheduler) {
-	f["met"] = met(p.Load)
+	f["met"] = goldentest.Met(p.Load)
 	put := func(name string, list []any) {
 		if len(list) > 0 {
 			f[name] = list
@@ -415,7 +306,7 @@ func (g *goldenRun) rank(f map[string]any, p *engine.Pass, s *Scheduler) {
 		if o.HasToken {
 			token = o.Token
 		}
-		out = append(out, []any{o.Request.Label, token, flag(o.Completed), flag(o.Rejected), nil})
+		out = append(out, []any{o.Request.Label, token, goldentest.Flag(o.Completed), goldentest.Flag(o.Rejected), nil})
 	}
 	for _, x := range p.Preemptions {
 		retract = append(retract, []any{x.Request.Label, x.Blocks, []any{x.Before.Running, nil, x.Before.ActiveBlocks},
@@ -426,7 +317,7 @@ func (g *goldenRun) rank(f map[string]any, p *engine.Pass, s *Scheduler) {
 	put("out", out)
 	put("retract", retract)
 	put("kv", g.events(&p.Events))
-	put("life", life(p.Handoffs))
+	put("life", goldentest.Life(p.Handoffs))
 	if p.Prefix.Total > 0 {
 		f["hit"] = []any{p.Prefix.Reused, p.Prefix.Total}
 	}
