@@ -80,9 +80,6 @@ func (s *Scheduler) noteAdmission(q *sequence, reused int) {
 	}
 }
 
-// member is one sequence of a prefill batch.
-type member struct{ start, computed int }
-
 // prefillBatch admits sequences from the head of the queue until one test refuses.
 func (s *Scheduler) prefillBatch(now engine.Time) (batch []*sequence, stop block) {
 	set := 0.0

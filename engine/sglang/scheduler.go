@@ -39,7 +39,6 @@ type Scheduler struct {
 	pages  ledger
 	pass   record
 	scraps []int32
-	keys   []uint64
 }
 
 // ratio is the share of the remaining output that admission sets aside for what runs. It starts at init, decays with
