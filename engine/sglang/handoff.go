@@ -75,13 +75,13 @@ func (s *Scheduler) Reserve(r *engine.Request, handoff engine.ID, now engine.Tim
 	switch {
 	case s.sequences[r.ID] != nil:
 		return engine.CommandResult{}, fmt.Errorf("rank %d: %w", s.rank, engine.ErrActive)
-	case limit > 0 && len(r.Prompt) >= limit:
+	case limit > 0 && r.PromptLen() >= limit:
 		return engine.CommandResult{}, &engine.SettingError{Setting: "engine.max_model_len", Kind: engine.KindRange,
-			Given: fmt.Sprint(limit), Allowed: fmt.Sprintf("must exceed the %d tokens of the prompt to be received", len(r.Prompt))}
-	case s.pagesFor(len(r.Prompt)) > s.pool.Total():
+			Given: fmt.Sprint(limit), Allowed: fmt.Sprintf("must exceed the %d tokens of the prompt to be received", r.PromptLen())}
+	case s.pagesFor(r.PromptLen()) > s.pool.Total():
 		return engine.CommandResult{}, &engine.SettingError{Setting: "engine.num_gpu_blocks", Kind: engine.KindRange,
 			Given:   fmt.Sprint(s.pool.Total()),
-			Allowed: fmt.Sprintf("must hold the %d pages of the prompt to be received", s.pagesFor(len(r.Prompt)))}
+			Allowed: fmt.Sprintf("must hold the %d pages of the prompt to be received", s.pagesFor(r.PromptLen()))}
 	}
 	q, err := s.own(r, now)
 	if err != nil {

@@ -36,12 +36,13 @@ func (s *Scheduler) announce(q *sequence, from, to int) {
 		s.pages.holders[hash]++
 		if !open && s.pages.holders[hash] == 1 {
 			open = true
-			s.pass.events.openStored(parent, hasParent)
+			s.pass.events.Open(kv.Event{Kind: kv.Stored, HasParent: hasParent, Parent: parent, Position: -1})
 		}
 		if open {
-			s.pass.events.block(hash, local)
-			if s.cfg.EmitKVTokenIDs {
-				s.pass.events.tokens(s.pageTokens(q, i))
+			s.pass.events.Block(hash, local)
+			if s.cfg.EmitKVTokenIDs && s.pass.events.On {
+				to := s.pass.events.To
+				to.Tokens = append(to.Tokens, s.pageTokens(q, i)...)
 			}
 		}
 	}
@@ -63,8 +64,8 @@ func (s *Scheduler) retract(pages []int32) {
 		delete(s.pages.holders, hash)
 		if !open {
 			open = true
-			s.pass.events.openRemoved()
+			s.pass.events.Open(kv.Event{Kind: kv.Removed, Position: -1})
 		}
-		s.pass.events.block(hash, 0)
+		s.pass.events.Block(hash, 0)
 	}
 }

@@ -11,7 +11,7 @@ type record struct {
 	passes  uint64
 	open    bool // a pass is under way
 	closing bool // the pass is at its end
-	events  eventLog
+	events  kv.Log
 
 	between kv.Events        // events of the last command between passes
 	steps   []engine.Handoff // transfers that the last command let through
@@ -32,7 +32,7 @@ func (r *record) begin(rank int, start engine.Time) {
 	}
 	r.passes++
 	p.Events.Reset()
-	r.events.to = &p.Events
+	r.events.To = &p.Events
 	r.open = true
 	r.prefilled, r.worked, r.spared = false, false, false
 }
@@ -49,7 +49,7 @@ func (r *record) command() {
 	r.steps = r.steps[:0]
 	if !r.open {
 		r.between.Reset()
-		r.events.to = &r.between
+		r.events.To = &r.between
 	}
 }
 
@@ -83,42 +83,4 @@ func (r *record) drop(id engine.ID) bool {
 	}
 	r.Handoffs = steps
 	return dropped
-}
-
-// eventLog appends KV events to the list of the pass or of the command under way.
-type eventLog struct {
-	on   bool
-	next uint64
-	to   *kv.Events
-}
-
-func (l *eventLog) openStored(parent uint64, hasParent bool) {
-	l.add(kv.Event{Kind: kv.Stored, Parent: parent, HasParent: hasParent})
-}
-
-func (l *eventLog) openRemoved() { l.add(kv.Event{Kind: kv.Removed}) }
-
-func (l *eventLog) add(e kv.Event) {
-	if !l.on {
-		return
-	}
-	e.ID, e.Position, e.Offset = l.next, -1, int32(len(l.to.Sequence))
-	l.next++
-	l.to.List = append(l.to.List, e)
-}
-
-// block adds a block to the event opened last.
-func (l *eventLog) block(sequence, local uint64) {
-	if !l.on {
-		return
-	}
-	l.to.List[len(l.to.List)-1].Count++
-	l.to.Sequence = append(l.to.Sequence, sequence)
-	l.to.Local = append(l.to.Local, local)
-}
-
-func (l *eventLog) tokens(t []uint32) {
-	if l.on {
-		l.to.Tokens = append(l.to.Tokens, t...)
-	}
 }

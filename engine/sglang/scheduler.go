@@ -69,7 +69,7 @@ func New(cfg engine.Config, rank, ranks int, timer timing.Timer, sampler *spec.S
 	s.ratio.step = (s.ratio.init - s.ratio.min) / 600
 	s.ratio.now = s.ratio.init
 	s.pages = newLedger(cfg.NumGPUBlocks)
-	s.pass.events.on = cfg.EmitKVEvents && cfg.EnablePrefixCaching
+	s.pass.events.On = cfg.EmitKVEvents && cfg.EnablePrefixCaching
 	return s, nil
 }
 
@@ -183,13 +183,11 @@ func (s *Scheduler) tokensOf(pages int) int { return pages * s.page }
 func (s *Scheduler) hashesOf(q *sequence, n int) []uint64 {
 	for len(q.hashes) < n {
 		from := len(q.hashes) * s.page
-		var tokens []uint32
-		if to := from + s.page; to <= q.promptLen {
-			tokens = q.req.Prompt[from:to]
+		if from+s.page <= q.promptLen {
+			q.hashes = append(q.hashes, q.req.PromptBlockHash(len(q.hashes), s.page))
 		} else {
-			tokens = s.pageTokens(q, len(q.hashes))
+			q.hashes = append(q.hashes, kv.BlockHash(s.pageTokens(q, len(q.hashes))))
 		}
-		q.hashes = append(q.hashes, kv.BlockHash(tokens))
 	}
 	return q.hashes[:n]
 }

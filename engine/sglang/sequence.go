@@ -46,7 +46,7 @@ const (
 const expectedOutput = 4096
 
 func newSequence(r *engine.Request, page, modelLimit int, root *radix.Node, now engine.Time) *sequence {
-	q := &sequence{req: r, promptLen: len(r.Prompt), maxOut: r.OutputLimit(), last: root, since: now}
+	q := &sequence{req: r, promptLen: r.PromptLen(), maxOut: r.OutputLimit(), last: root, since: now}
 	if modelLimit > 0 {
 		q.maxOut = max(0, min(q.maxOut, modelLimit-q.promptLen))
 	}
@@ -65,7 +65,7 @@ func (q *sequence) fresh() bool { return q.materialised == 0 }
 
 func (q *sequence) token(i int) uint32 {
 	if i < q.promptLen {
-		return q.req.Prompt[i]
+		return q.req.PromptToken(i)
 	}
 	return q.generated[i-q.promptLen]
 }
