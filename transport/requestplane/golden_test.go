@@ -80,10 +80,11 @@ func TestGoldenRequestPlane(t *testing.T) {
 
 // primitives are the kinds of rule that this package implements.
 var primitives = map[string]func(*testing.T, goldenCase){
-	"two-part": checkTwoPart,
-	"ack":      checkAck,
-	"path":     checkPath,
-	"limit":    checkLimit,
+	"two-part":     checkTwoPart,
+	"ack":          checkAck,
+	"path":         checkPath,
+	"limit":        checkLimit,
+	"nats-subject": checkSubject,
 }
 
 func checkTwoPart(t *testing.T, c goldenCase) {
@@ -127,6 +128,26 @@ func reads(ack string) string {
 		return "unavailable"
 	}
 	return "accepted"
+}
+
+func checkSubject(t *testing.T, c goldenCase) {
+	var in struct {
+		Namespace, Component, Endpoint string
+		Instance                       uint64 `json:"instance_id"`
+	}
+	var want struct {
+		Service, Subject string
+		Transport        struct {
+			NATS string `json:"nats_tcp"`
+		} `json:"discovery_transport"`
+	}
+	c.parse(t, &in, &want)
+	if got := Name(in).Service(); got != want.Service {
+		t.Errorf("service %s, want %s", got, want.Service)
+	}
+	if got := Name(in).Subject(); got != want.Subject || got != want.Transport.NATS {
+		t.Errorf("subject %s, want %s and %s", got, want.Subject, want.Transport.NATS)
+	}
 }
 
 func checkPath(t *testing.T, c goldenCase) {
