@@ -160,7 +160,7 @@ func (m *meter) admit(c *Column, p *engine.Pass, a *engine.Admission) {
 		q.queued = false
 		q.admitted, q.firstReused = p.Start, a.Reused
 		m.recent.queue.add(since(q.admitted, q.arrival), 1)
-		c.Prompt += len(a.Request.Prompt)
+		c.Prompt += a.Request.PromptLen()
 		c.Reused += a.Reused
 	}
 	if !a.First && !q.resuming {
@@ -202,7 +202,7 @@ func (m *meter) output(c *Column, now engine.Time, o *engine.Output) {
 		m.total.rejected++
 		m.forget(o.Request, q)
 	case o.Completed:
-		m.finish(q, len(o.Request.Prompt))
+		m.finish(q, o.Request.PromptLen())
 		c.Finished++
 		m.forget(o.Request, q)
 	}

@@ -69,7 +69,7 @@ func (q *sequence) remaining() int { return max(0, q.end-q.length) }
 // token returns a known token or, for the position length, the next one.
 func (q *sequence) token(i int) uint32 {
 	if i < q.prompt {
-		return q.req.Prompt[i]
+		return q.req.PromptToken(i)
 	}
 	k := i - q.prompt
 	if k < len(q.req.Output) {
@@ -84,7 +84,8 @@ const outputBlocks = 16
 // start prepares a sequence, fresh or used before, for a request.
 func (s *Scheduler) start(q *sequence, r *engine.Request, now engine.Time) {
 	s.serial++
-	*q = sequence{serial: s.serial, req: r, prompt: len(r.Prompt), length: len(r.Prompt), limit: s.policy.OutputLimit(len(r.Prompt), r.OutputLimit()),
+	prompt := r.PromptLen()
+	*q = sequence{serial: s.serial, req: r, prompt: prompt, length: prompt, limit: s.policy.OutputLimit(prompt, r.OutputLimit()),
 		units: q.units[:0], sequence: q.sequence[:0], local: q.local[:0], since: now}
 	q.end = q.prompt + q.limit
 	if s.cfg.MaxModelLen > 0 {
@@ -93,7 +94,7 @@ func (s *Scheduler) start(q *sequence, r *engine.Request, now engine.Time) {
 	if s.cfg.EnablePrefixCaching {
 		blocks := q.prompt/s.blockSize + min(q.limit/s.blockSize, outputBlocks)
 		q.local, q.sequence = slices.Grow(q.local, blocks), slices.Grow(q.sequence, blocks)
-		q.local, q.sequence = kv.AppendHashes(q.local, q.sequence, r.Prompt, s.blockSize)
+		q.local, q.sequence = r.AppendPromptHashes(q.local, q.sequence, s.blockSize)
 	}
 }
 
