@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -75,6 +76,27 @@ func (c *Clock) Until(t engine.Time) (d time.Duration, changed <-chan struct{}, 
 	}
 	left := float64(t-c.now()) / c.speed * float64(time.Millisecond)
 	return time.Duration(min(left, float64(time.Hour))), c.changed, true
+}
+
+// Sleep waits for some simulated time, or until ctx ends.
+func (c *Clock) Sleep(ctx context.Context, d engine.Time) error {
+	end := c.Now() + d
+	for {
+		left, changed, running := c.Until(end)
+		if running && left <= 0 {
+			return ctx.Err()
+		}
+		var rings <-chan time.Time
+		if running {
+			rings = time.After(left)
+		}
+		select {
+		case <-rings:
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // Pause stops simulated time. Workers start no pass while it stands still, and a running pass does not end.

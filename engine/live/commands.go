@@ -42,8 +42,11 @@ func (d *driver) serve() bool {
 		d.cancelAll()
 	}
 	for _, c := range d.letters.calls {
-		c.f(d.group.Rank(c.rank))
-		close(c.done)
+		if c.atEnd && d.running {
+			d.late = append(d.late, c)
+			continue
+		}
+		c.run(d)
 	}
 	d.steps += d.letters.steps
 	if d.steps > 0 && !d.w.o.Clock.Paused() {
@@ -67,7 +70,7 @@ func (d *driver) accept() {
 		f.request.Arrival = min(f.request.Arrival, next)
 		f.queued = true
 		d.flights.add(f)
-		if err := d.group.Submit(f.stream.Rank, &f.request, now); err != nil {
+		if err := d.submit(f, now); err != nil {
 			d.end(f, Failed, err)
 			f.stream.wake()
 			continue
@@ -89,29 +92,37 @@ func (d *driver) command() engine.Time {
 	return d.time
 }
 
-// cancel takes a request out, wherever it is.
+// cancel takes a request out, wherever it is, and the hold on its KV with it.
 func (d *driver) cancel(f *flight) {
+	switch {
+	case f.transfer != nil:
+		d.withdraw(f.transfer)
+	case !f.queued:
+		d.cancelUnread(f)
+	case !f.ended:
+		now := d.command()
+		result := d.group.Cancel(f.stream.Rank, f.request.ID, now, true)
+		d.cancelled(f)
+		d.follow(f.stream.Rank, now, result)
+	}
+}
+
+// cancelUnread ends a request that the engine does not have yet.
+func (d *driver) cancelUnread(f *flight) bool {
 	if f.ended {
-		return
+		return false
 	}
-	defer f.stream.wake()
-	if !f.queued {
-		d.end(f, Cancelled, nil)
-		return
-	}
-	now, rank := d.command(), f.stream.Rank
-	result := d.group.Cancel(rank, f.request.ID, now, true)
 	d.end(f, Cancelled, nil)
+	f.stream.wake()
+	return true
+}
+
+// cancelled ends the stream of a request that was taken out of the engine.
+func (d *driver) cancelled(f *flight) {
+	d.end(f, Cancelled, nil)
+	f.stream.wake()
 	for _, q := range d.requests {
-		q.Cancelled(rank, &f.request, now)
-	}
-	if result.Events != nil && !d.running {
-		d.record(&engine.Pass{Rank: rank, Start: now, ComputeStart: now, RankEnd: now, End: now, Idle: true,
-			Events: *result.Events, Load: d.group.Rank(rank).Load(), Effect: true})
-	}
-	d.rearm()
-	if l := d.group.Rank(rank).Load(); !d.running || l.Running+l.Waiting == 0 {
-		d.showLoad(rank, now, l)
+		q.Cancelled(f.stream.Rank, &f.request, d.time)
 	}
 }
 
@@ -120,6 +131,9 @@ func (d *driver) cancelAll() {
 		if f != nil {
 			d.cancel(f)
 		}
+	}
+	for _, t := range d.transfers {
+		d.withdraw(t)
 	}
 	d.submits = d.w.mail.takeSubmits(d.submits)
 	for _, f := range d.submits {
@@ -134,6 +148,9 @@ func (d *driver) end(f *flight, end End, err error) {
 		d.flights.remove(f)
 	}
 	f.stream.finish(end, err)
+	if f.transfer != nil {
+		d.settle(f.transfer, end, err)
+	}
 	if d.w.inFlight.Add(-1) == 0 {
 		ring(d.w.empty)
 	}

@@ -33,12 +33,16 @@ type driver struct {
 	submits []*flight
 	stalls  stalls
 
+	transfers map[engine.ID]*Transfer // by handoff, as long as the engine may hold something for it
+	late      []*call                 // that wait for the end of the running pass
+
 	loads    []LoadReader
 	requests []RequestReader
 }
 
 func newDriver(w *Worker, group *engine.Group, a alarm) *driver {
-	d := &driver{w: w, group: group, alarm: a, stalls: newStalls(group.Ranks())}
+	d := &driver{w: w, group: group, alarm: a, stalls: newStalls(group.Ranks()),
+		transfers: map[engine.ID]*Transfer{}}
 	for _, r := range w.o.Readers {
 		if l, ok := r.(LoadReader); ok {
 			d.loads = append(d.loads, l)
@@ -109,6 +113,7 @@ func (d *driver) pass(stepped bool) bool {
 	d.time, d.running = end, false
 	d.due, d.carried = end, true
 	d.publish(records)
+	d.handoffs(records)
 	d.w.passes.Add(1)
 	d.judge(records, end == start)
 	if !d.serve() {

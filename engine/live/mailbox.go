@@ -10,8 +10,13 @@ import (
 type flight struct {
 	request engine.Request
 	stream  *Stream
-	queued  bool // the engine has it; driver only
-	ended   bool // driver only
+
+	transfer *Transfer // nil if it is no handoff
+
+	entered, dropped bool // submitted, or given up before; guarded by mailbox.mu
+
+	queued bool // the engine has it; driver only
+	ended  bool // driver only
 }
 
 // mailbox holds what other goroutines ask of the driver. Urgent mail is read also during a pass, submits only between
@@ -35,11 +40,16 @@ type letters struct {
 	cancelAll, stop bool
 }
 
-// call is a look at a rank.
+// call is something to be done in the driver, while somebody may wait for it.
 type call struct {
-	rank int
-	f    func(engine.Scheduler)
-	done chan struct{}
+	f     func(*driver)
+	atEnd bool // not in the middle of a pass
+	done  chan struct{}
+}
+
+func (c *call) run(d *driver) {
+	c.f(d)
+	close(c.done)
 }
 
 func newMailbox() *mailbox {

@@ -98,6 +98,18 @@ func (w *Worker) Config() engine.Config { return w.o.Engine }
 // *engine.SettingError for a rank the worker does not have and for a request of no output token, ErrClosed if the
 // worker takes nothing more. The worker keeps Prompt and Output until the stream has ended.
 func (w *Worker) Submit(r Request) (*Stream, error) {
+	f, err := w.newFlight(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.enter(f, w.mail.work, func() { w.mail.submits = append(w.mail.submits, f) }); err != nil {
+		return nil, err
+	}
+	return f.stream, nil
+}
+
+// newFlight checks a request.
+func (w *Worker) newFlight(r Request) (*flight, error) {
 	if r.Rank < -1 || r.Rank >= w.ranks {
 		return nil, &engine.SettingError{Setting: "dp_rank", Kind: engine.KindRange, Given: fmt.Sprint(r.Rank),
 			Allowed: fmt.Sprintf("must be below the data-parallel size %d", w.ranks)}
@@ -110,25 +122,51 @@ func (w *Worker) Submit(r Request) (*Stream, error) {
 			Allowed: "must be at least 1"}
 	}
 	f := &flight{request: engine.Request{Label: r.Label, Prompt: r.Prompt, MaxOutput: r.MaxOutput, Output: r.Output}}
-	f.stream = NewStream(r.Rank, func() { w.mail.post(func(l *letters) { l.cancels = append(l.cancels, f) }) })
+	f.stream = NewStream(r.Rank, func() {
+		if !w.drop(f) {
+			w.mail.post(func(l *letters) { l.cancels = append(l.cancels, f) })
+		}
+	})
+	return f, nil
+}
 
-	w.mail.mu.Lock()
-	if w.mail.shut || w.intake.draining {
-		w.mail.mu.Unlock()
-		return nil, ErrClosed
-	}
-	if r.Rank < 0 {
+// choose gives a request its rank. mail.mu is locked.
+func (w *Worker) choose(f *flight) {
+	if f.stream.Rank < 0 {
 		f.stream.Rank = w.intake.turn
 		w.intake.turn = (w.intake.turn + 1) % w.ranks
 	}
+}
+
+// enter lets a request in; write adds it to the mail that the bell is for.
+func (w *Worker) enter(f *flight, bell chan struct{}, write func()) error {
+	w.mail.mu.Lock()
+	if w.mail.shut || w.intake.draining || f.dropped {
+		w.mail.mu.Unlock()
+		return ErrClosed
+	}
+	w.choose(f)
 	f.request.ID = requestID(w.o.Seed, w.o.Index, w.intake.count)
 	f.request.Arrival = w.now()
+	f.entered = true
 	w.intake.count++
 	w.inFlight.Add(1)
-	w.mail.submits = append(w.mail.submits, f)
+	write()
 	w.mail.mu.Unlock()
-	ring(w.mail.work)
-	return f.stream, nil
+	ring(bell)
+	return nil
+}
+
+// drop gives up a request that was not submitted yet, and reports whether it was one.
+func (w *Worker) drop(f *flight) bool {
+	w.mail.mu.Lock()
+	dropped := !f.entered
+	f.dropped = dropped
+	w.mail.mu.Unlock()
+	if dropped {
+		f.stream.Close(Cancelled, nil)
+	}
+	return dropped
 }
 
 // now returns the worker's simulated time: that of the clock, and what steps and skipped sleeps went ahead of it.
@@ -154,7 +192,11 @@ func (w *Worker) look(rank int, f func(engine.Scheduler)) error {
 		return &engine.SettingError{Setting: "rank", Kind: engine.KindRange, Given: fmt.Sprint(rank),
 			Allowed: fmt.Sprintf("must be below the data-parallel size %d", w.ranks)}
 	}
-	c := &call{rank: rank, f: f, done: make(chan struct{})}
+	return w.ask(&call{f: func(d *driver) { f(d.group.Rank(rank)) }, done: make(chan struct{})})
+}
+
+// ask runs a call in the driver and waits for it.
+func (w *Worker) ask(c *call) error {
 	if !w.mail.post(func(l *letters) { l.calls = append(l.calls, c) }) {
 		return ErrClosed
 	}
@@ -170,6 +212,9 @@ func (w *Worker) look(rank int, f func(engine.Scheduler)) error {
 		return ErrClosed
 	}
 }
+
+// Sleep waits for some simulated time, or until ctx ends.
+func (w *Worker) Sleep(ctx context.Context, d engine.Time) error { return w.o.Clock.Sleep(ctx, d) }
 
 // Step lets a paused worker run one pass, or end the one that was running when the clock stopped. The simulated time
 // of this worker, not of others, goes on by the pass without waiting. It returns at once, and does nothing unless the
