@@ -54,6 +54,7 @@ func main() {
 	flag.IntVar(&o.connections, "c", 64, "concurrent requests")
 	flag.IntVar(&o.requests, "n", 600, "requests in all")
 	flag.IntVar(&o.maxTokens, "max-tokens", 256, "output tokens of each request")
+	flag.IntVar(&o.filler, "filler", 200, "letters that make each prompt longer; a byte-level tokenizer makes a token of each")
 	flag.IntVar(&o.paceTokens, "pace", 0, "token slots of the worker's pool: compare gaps with the polynomial timing model")
 	flag.Var(processes, "pid", "process to measure, NAME=PID; may be given more than once")
 	flag.Parse()

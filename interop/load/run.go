@@ -20,6 +20,7 @@ import (
 type options struct {
 	url, model                       string
 	connections, requests, maxTokens int
+	filler                           int // letters that make each prompt longer
 	paceTokens                       int // token slots of the worker's pool, to compare gaps with the model; 0: do not
 }
 
@@ -99,15 +100,15 @@ func run(o options) report {
 }
 
 const (
-	promptTokens = 232 // of ask's prompt with a byte-level tokenizer
-	firstGap     = 9   // earlier gaps still contain prefill passes
+	promptTokens = 32 // of ask's prompt without filler, with a byte-level tokenizer
+	firstGap     = 9  // earlier gaps still contain prefill passes
 )
 
 // paceErrors compares the gaps of one request of a single wave with the polynomial decode time of a batch that starts
 // together: observed minus modelled, in ms.
 func paceErrors(gaps []float64, o options) (errors []float64) {
 	for k := firstGap; k < len(gaps); k++ {
-		u := min(1, float64(o.connections*(promptTokens+k+1))/float64(o.paceTokens))
+		u := min(1, float64(o.connections*(promptTokens+o.filler+k+1))/float64(o.paceTokens))
 		errors = append(errors, gaps[k]-max(1, -25.74*u*u+54.01*u+5.74))
 	}
 	return errors
@@ -115,7 +116,7 @@ func paceErrors(gaps []float64, o options) (errors []float64) {
 
 // ask sends one request with a prompt that no other request starts with.
 func ask(client *http.Client, o options, n int) (r result) {
-	prompt := fmt.Sprintf("%08d-%d %s", n, time.Now().UnixNano(), strings.Repeat("x", 200))
+	prompt := fmt.Sprintf("%08d-%d %s", n, time.Now().UnixNano(), strings.Repeat("x", o.filler))
 	body, _ := json.Marshal(map[string]any{"model": o.model, "stream": true, "max_tokens": o.maxTokens, "ignore_eos": true,
 		"stream_options": map[string]bool{"include_usage": true},
 		"messages":       []map[string]string{{"role": "user", "content": prompt}}})
