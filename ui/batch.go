@@ -175,7 +175,7 @@ func (m *Model) drawStates(a grid.Area, rows []*engine.RequestState, first int) 
 	}
 	for y := range min(visible, len(rows)) {
 		r := rows[first+y]
-		total := len(r.Request.Prompt) + r.Request.OutputLimit()
+		total := r.Request.PromptLen() + r.Request.OutputLimit()
 		style := theme.Plain
 		if r.Phase == engine.PhasePreempted {
 			style = theme.InkEvicted
@@ -183,7 +183,7 @@ func (m *Model) drawStates(a grid.Area, rows []*engine.RequestState, first int) 
 		t.Row(a, y+1, style, grid.Clean(r.Request.Label), phaseNames[r.Phase],
 			strconv.Itoa(r.Computed)+"/"+strconv.Itoa(total), strconv.Itoa(r.Cached), strconv.Itoa(r.Blocks),
 			span(math.Max(0, float64(m.clock-r.Since))))
-		m.drawProgress(a.Rows(y+1, 1), t, len(runColumns), r.Computed, len(r.Request.Prompt), total)
+		m.drawProgress(a.Rows(y+1, 1), t, len(runColumns), r.Computed, r.Request.PromptLen(), total)
 	}
 	return first
 }

@@ -68,6 +68,8 @@ func child(mode string) int {
 		source := f.Workers()[0].Source()
 		source.Worker = badWorker{f.Workers()[0]}
 		o.Fleet = func() []ui.Source { return []ui.Source{source} }
+	case "plain":
+		o.Plain = true
 	case "drain":
 		o.Drain = func(ctx context.Context, progress func(ui.Draining)) {
 			progress(ui.Draining{Streams: 1})
@@ -338,6 +340,17 @@ func TestTerminalsWithoutColourOrUnicode(t *testing.T) {
 			t.Fatalf("a byte outside ASCII: %q", out[max(i-20, 0):min(i+20, len(out))])
 		}
 	}
+}
+
+// The terminal library can draw instead of the difference writer.
+func TestPlainOutput(t *testing.T) {
+	x := runChild(t, "plain", 80, 24)
+	x.wait("the screen", x.shows("[1 Over]"))
+	x.master.WriteString("2")
+	x.wait("the map", x.shows("refs"))
+	x.master.WriteString("q")
+	x.ends(0)
+	x.restored()
 }
 
 func TestResizeOfARealTerminal(t *testing.T) {

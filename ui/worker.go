@@ -58,7 +58,6 @@ type worker struct {
 	batch  feed.Batch
 
 	history [historyColumns]column
-	open    column      // not yet closed
 	closed  feed.Totals // at the end of the last column
 	passes  ring[pass]
 	events  ring[feed.Event]

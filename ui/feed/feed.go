@@ -195,7 +195,7 @@ func figures(p *engine.Pass) (f Frame, t Totals) {
 		case w.Prompt > 0:
 			f.New += int32(w.Tokens)
 			f.Prefills++
-			if w.Prefix+w.Prompt < len(w.Request.Prompt) {
+			if w.Prefix+w.Prompt < w.Request.PromptLen() {
 				f.Chunked++
 			}
 		case w.Waited: // a resumed request whose lost output tokens are computed again
@@ -211,7 +211,7 @@ func figures(p *engine.Pass) (f Frame, t Totals) {
 		f.Cached += int32(a.Reused)
 		t.HostTokens += uint64(a.HostReused)
 		if a.First {
-			t.PromptTokens += uint64(len(a.Request.Prompt))
+			t.PromptTokens += uint64(a.Request.PromptLen())
 			t.ReusedTokens += uint64(a.Reused)
 		}
 	}
@@ -258,7 +258,7 @@ func (b *Batch) addItems(p *engine.Pass, f *Frame) {
 			done = w.Prefix + w.Tokens
 		}
 		b.Items = append(b.Items, Item{Label: w.Request.Label, Tokens: w.Tokens, Prompt: w.Prompt, Done: done,
-			Length: w.Length, Total: len(w.Request.Prompt) + w.Request.OutputLimit(), Fresh: w.Waited})
+			Length: w.Length, Total: w.Request.PromptLen() + w.Request.OutputLimit(), Fresh: w.Waited})
 	}
 }
 

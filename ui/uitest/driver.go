@@ -11,6 +11,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/vt"
 
+	"mockbench/engine/spawn"
 	"mockbench/ui"
 	"mockbench/ui/term"
 	"mockbench/ui/theme"
@@ -47,7 +48,7 @@ func (s sink) Fd() uintptr              { return ^uintptr(0) }
 // Start runs a screen of w x h cells and ends it with the test.
 func Start(t testing.TB, o ui.Options, th theme.Theme, w, h int) *Driver {
 	d := &Driver{t: t, em: vt.NewEmulator(w, h), done: make(chan struct{})}
-	go io.Copy(io.Discard, d.em) // replies to queries, which would block the emulator
+	spawn.Go("replies", func() { io.Copy(io.Discard, d.em) }) // to queries, which would block the emulator
 	in, keys := io.Pipe()
 	d.keys = keys
 	d.model = ui.New(o, th)
@@ -55,13 +56,13 @@ func Start(t testing.TB, o ui.Options, th theme.Theme, w, h int) *Driver {
 	d.model.Attach(d.writer)
 	d.program = tea.NewProgram(d.model, tea.WithInput(in), tea.WithOutput(d.writer), tea.WithAltScreen(),
 		tea.WithMouseCellMotion(), tea.WithoutSignalHandler(), tea.WithFPS(120), tea.WithFilter(ui.Filter))
-	go func() {
+	spawn.Go("screen", func() {
 		defer close(d.done)
 		if _, err := d.program.Run(); err != nil {
 			t.Errorf("the program failed: %v", err)
 		}
 		d.writer.Stop(limit)
-	}()
+	})
 	t.Cleanup(d.Stop)
 	d.program.Send(tea.WindowSizeMsg{Width: w, Height: h})
 	return d
@@ -72,7 +73,9 @@ func (d *Driver) Stop() {
 	d.program.Quit()
 	<-d.done
 	d.keys.Close()
-	d.em.Close()
+	if replies, ok := d.em.InputPipe().(io.Closer); ok {
+		replies.Close()
+	}
 }
 
 // Done is closed when the program has ended and everything has been written.
