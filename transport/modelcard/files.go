@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,6 +23,12 @@ type File struct {
 	Checksum string `json:"checksum"`
 	Size     int64  `json:"size"`
 }
+
+// Formats of files that are looked into.
+const (
+	tokenizerJSON = "hf_tokenizer_json"
+	templateJSON  = "hf_chat_template_json"
+)
 
 // namedFile is a file under the name of its format.
 type namedFile struct {
@@ -87,7 +92,7 @@ func (c *Card) addFiles(o Options) error {
 	if c.ModelInfo == nil {
 		return modelError(o.Model.Dir, "config.json is missing, without which no frontend lists the model")
 	}
-	for _, t := range [][2]string{{"chat_template.jinja", "hf_chat_template"}, {"chat_template.json", "hf_chat_template_json"}} {
+	for _, t := range [][2]string{{"chat_template.jinja", "hf_chat_template"}, {"chat_template.json", templateJSON}} {
 		if c.Template, err = find(t[1], t[0]); err != nil {
 			return err
 		}
@@ -101,7 +106,25 @@ func (c *Card) addFiles(o Options) error {
 			return err
 		}
 	}
-	c.Architected, err = contextLength(o.Model.Dir)
+	return c.readConfig(o)
+}
+
+// readConfig takes from the files' contents what the card says, and checks them.
+func (c *Card) readConfig(o Options) error {
+	config, err := readDocument(o.Model.Dir, "config.json", true)
+	if err != nil {
+		return err
+	}
+	formatter, err := readDocument(o.Model.Dir, "tokenizer_config.json", false)
+	if o.Engine.Role == engine.PrefillRole {
+		err = nil // frontends ask prefill workers for no chats
+	}
+	if err == nil {
+		c.Architected, err = contextLength(o.Model.Dir, config, formatter)
+	}
+	if err == nil && o.Engine.Role != engine.PrefillRole {
+		err = c.checkServable(o.Model.Dir, config, formatter)
+	}
 	return err
 }
 
@@ -129,7 +152,7 @@ func (o *Options) describeFile(name string) (File, error) {
 // tokenizerFile finds the one tokenizer of a directory.
 func tokenizerFile(dir string) (found struct{ format, name string }, err error) {
 	if exists(dir, "tokenizer.json") {
-		found.format, found.name = "hf_tokenizer_json", "tokenizer.json"
+		found.format, found.name = tokenizerJSON, "tokenizer.json"
 		return found, nil
 	}
 	found.format = "tik_token_model"
@@ -184,72 +207,6 @@ func (c *Card) addExtraFiles(o Options) error {
 
 func extra(name string) bool {
 	return !strings.HasPrefix(name, ".") && name != "README.md" && !slices.Contains(weights, filepath.Ext(name))
-}
-
-// contextLength reads the context length that the model was built for: max_position_embeddings of config.json or of
-// its text_config, else model_max_length of tokenizer_config.json. Zero counts as absent.
-func contextLength(dir string) (*uint32, error) {
-	for _, place := range []struct {
-		file string
-		path []string
-	}{
-		{"config.json", []string{"max_position_embeddings"}},
-		{"config.json", []string{"text_config", "max_position_embeddings"}},
-		{"tokenizer_config.json", []string{"model_max_length"}},
-	} {
-		data, err := os.ReadFile(filepath.Join(dir, place.file))
-		if err != nil {
-			continue
-		}
-		var v any
-		d := json.NewDecoder(strings.NewReader(lenient(string(data))))
-		d.UseNumber()
-		if err := d.Decode(&v); err != nil {
-			return nil, modelError(dir, place.file+" is not JSON: "+err.Error())
-		}
-		for _, name := range place.path {
-			object, _ := v.(map[string]any)
-			v = object[name]
-		}
-		if v == nil {
-			continue
-		}
-		number, _ := v.(json.Number)
-		n, err := number.Int64()
-		if err != nil || n < 0 || n > math.MaxUint32 {
-			return nil, modelError(dir, fmt.Sprintf("%s of %s is %v, not a whole number of tokens", strings.Join(place.path, "."), place.file, v))
-		}
-		if n > 0 {
-			length := uint32(n)
-			return &length, nil
-		}
-	}
-	return nil, nil
-}
-
-// lenient replaces the bare words NaN and Infinity outside strings, which model files may have, by null.
-func lenient(text string) string {
-	var b strings.Builder
-	quoted := false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\' && i+1 < len(text):
-			b.WriteString(text[i : i+2])
-			i++
-			continue
-		case c == '"':
-			quoted = !quoted
-		case !quoted && (strings.HasPrefix(text[i:], "NaN") || strings.HasPrefix(text[i:], "Infinity") || strings.HasPrefix(text[i:], "-Infinity")):
-			for i < len(text) && !strings.ContainsRune(",]} \t\r\n", rune(text[i])) {
-				i++
-			}
-			i--
-			b.WriteString("null")
-			continue
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String()
 }
 
 func modelError(dir, what string) error {

@@ -31,7 +31,7 @@ func Resolve(path string, getenv func(string) string) (Model, error) {
 		}
 		return Model{Dir: dir, Source: dir}, nil
 	}
-	if strings.Count(path, "/") != 1 || strings.HasPrefix(path, "/") || strings.HasPrefix(path, ".") {
+	if path == "" || strings.Count(path, "/") > 1 || strings.HasPrefix(path, "/") || strings.HasPrefix(path, ".") {
 		return Model{}, modelError(path, "no such directory")
 	}
 	cache := hubCache(getenv)

@@ -41,27 +41,33 @@ func cases[T any](t *testing.T, name string) []T {
 
 func TestGoldenDiscoverySlug(t *testing.T) {
 	for _, c := range cases[struct {
+		Name   string
 		Input  struct{ Name string }
 		Expect struct{ Slug string }
 	}](t, "slug.json") {
-		if got := Slug(c.Input.Name); got != c.Expect.Slug {
-			t.Errorf("%q: got %q, want %q", c.Input.Name, got, c.Expect.Slug)
-		}
+		t.Run(c.Name, func(t *testing.T) {
+			if got := Slug(c.Input.Name); got != c.Expect.Slug {
+				t.Errorf("%q: got %q, want %q", c.Input.Name, got, c.Expect.Slug)
+			}
+		})
 	}
 }
 
 func TestGoldenDiscoveryBlake3(t *testing.T) {
 	for _, c := range cases[struct {
+		Name   string
 		Input  struct{ Text string }
 		Expect struct {
 			Checksum string
 			Size     int64
 		}
 	}](t, "blake3.json") {
-		sum, size, err := Checksum(strings.NewReader(c.Input.Text))
-		if err != nil || sum != c.Expect.Checksum || size != c.Expect.Size {
-			t.Errorf("%q: got %s of %d, %v", c.Input.Text, sum, size, err)
-		}
+		t.Run(c.Name, func(t *testing.T) {
+			sum, size, err := Checksum(strings.NewReader(c.Input.Text))
+			if err != nil || sum != c.Expect.Checksum || size != c.Expect.Size {
+				t.Errorf("%q: got %s of %d, %v", c.Input.Text, sum, size, err)
+			}
+		})
 	}
 }
 
@@ -248,9 +254,11 @@ func TestGoldenDiscoverySum(t *testing.T) {
 		}
 		Expect struct{ Mdcsum string }
 	}](t, "mdcsum.json") {
-		if got, err := Sum(c.Input.CardJSON); err != nil || got != c.Expect.Mdcsum {
-			t.Errorf("%s: got %s, %v, want %s", c.Name, got, err, c.Expect.Mdcsum)
-		}
+		t.Run(c.Name, func(t *testing.T) {
+			if got, err := Sum(c.Input.CardJSON); err != nil || got != c.Expect.Mdcsum {
+				t.Errorf("got %s, %v, want %s", got, err, c.Expect.Mdcsum)
+			}
+		})
 	}
 }
 
@@ -265,7 +273,11 @@ func TestGoldenDiscoveryExtraFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range c.Input.Directory {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte("{}"), 0o600); err != nil {
+			text, err := os.ReadFile(filepath.Join(goldenDir(), "model", name))
+			if err != nil {
+				text = []byte("{}")
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -285,91 +297,6 @@ func TestGoldenDiscoveryExtraFiles(t *testing.T) {
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
 			t.Errorf("got %v\nwant %v", got, want)
-		}
-	}
-}
-
-func TestBuiltin(t *testing.T) {
-	words := Words()
-	if len(words) != wordCount {
-		t.Fatalf("%d words", len(words))
-	}
-	cache := t.TempDir()
-	m, err := Builtin(cache)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct {
-		Model struct{ Vocab map[string]int }
-	}
-	data, err := os.ReadFile(filepath.Join(m.Dir, "tokenizer.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
-	if len(file.Model.Vocab) != vocabulary || file.Model.Vocab["Ġ"+words[0]] != firstWord || file.Model.Vocab["!"] != len(specials) {
-		t.Errorf("%d entries, first word %d", len(file.Model.Vocab), file.Model.Vocab["Ġ"+words[0]])
-	}
-	if err := os.WriteFile(filepath.Join(m.Dir, "config.json"), []byte("damaged"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	again, err := Builtin(cache)
-	if err != nil || again.Dir != m.Dir {
-		t.Fatalf("got %v, %v", again, err)
-	}
-	card, err := New(Options{Model: again, Name: BuiltinName, Engine: engine.DefaultConfig(engine.VLLM), Ranks: 1})
-	if err != nil || card.Architected == nil || *card.Architected != 131072 {
-		t.Errorf("got %+v, %v", card, err)
-	}
-	left, _ := filepath.Glob(filepath.Join(cache, "mockbench", ".model-*"))
-	if len(left) > 0 {
-		t.Errorf("scraps are left: %v", left)
-	}
-}
-
-func TestRefusedModels(t *testing.T) {
-	write := func(t *testing.T, files map[string]string) string {
-		dir := t.TempDir()
-		for name, text := range files {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return dir
-	}
-	for name, c := range map[string]struct {
-		files map[string]string
-		says  string
-	}{
-		"no config":      {map[string]string{"tokenizer.json": "{}"}, "config.json"},
-		"params only":    {map[string]string{"params.json": "{}", "tokenizer.json": "{}"}, "config.json"},
-		"no tokenizer":   {map[string]string{"config.json": "{}"}, "tokenizer.json"},
-		"two tokenizers": {map[string]string{"config.json": "{}", "a.tiktoken": "", "b.tiktoken": ""}, "2 *.tiktoken"},
-		"odd length":     {map[string]string{"config.json": `{"max_position_embeddings":"many"}`, "tokenizer.json": "{}"}, "max_position_embeddings"},
-		"not JSON":       {map[string]string{"config.json": `{`, "tokenizer.json": "{}"}, "not JSON"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := write(t, c.files)
-			_, err := New(Options{Model: Model{Dir: dir, Source: dir}, Engine: engine.DefaultConfig(engine.VLLM), Ranks: 1})
-			var wrong *engine.SettingError
-			if !errors.As(err, &wrong) || wrong.Setting != "model_path" || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v", err)
-			}
-		})
-	}
-	dir := write(t, map[string]string{"config.json": `{"x":NaN,"y":"NaN","max_position_embeddings":0}`, "tokenizer.json": "{}",
-		"tokenizer_config.json": `{"model_max_length": 77, "z": -Infinity}`})
-	card, err := New(Options{Model: Model{Dir: dir, Source: dir}, Engine: engine.DefaultConfig(engine.VLLM), Ranks: 1})
-	if err != nil || card.Architected == nil || *card.Architected != 77 {
-		t.Errorf("lenient: got %+v, %v", card, err)
-	}
-	for _, missing := range []string{"/no/such/dir", "org/name", "word"} {
-		_, err := Resolve(missing, func(string) string { return "" })
-		var wrong *engine.SettingError
-		if !errors.As(err, &wrong) || wrong.Setting != "model_path" || wrong.Given != missing {
-			t.Errorf("%s: got %v", missing, err)
 		}
 	}
 }
