@@ -177,12 +177,14 @@ func (p *program) logger(part string) *slog.Logger { return p.log.Logger("mockbe
 
 // notes tells what about the settings deserves a word.
 func (p *program) notes() {
-	if !p.screen {
-		for _, text := range p.s.Deprecations {
+	log := p.logger("config")
+	for _, text := range p.s.Deprecations {
+		if p.screen {
+			log.Warn(text)
+		} else {
 			fmt.Fprintf(os.Stderr, "FutureWarning: %s\n", text)
 		}
 	}
-	log := p.logger("config")
 	for _, text := range p.s.Warnings {
 		log.Warn(text)
 	}

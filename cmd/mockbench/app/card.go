@@ -54,7 +54,9 @@ func (s *serving) makeCard() (json.RawMessage, error) {
 			return nil, err
 		}
 	}
-	s.selfHost(&o)
+	if err := s.selfHost(&o); err != nil {
+		return nil, err
+	}
 	card, err := modelcard.New(o)
 	if err != nil {
 		return nil, err
@@ -67,11 +69,13 @@ func (s *serving) makeCard() (json.RawMessage, error) {
 
 // selfHost makes the card point at the status server for the model's files, so that a frontend on another machine gets
 // them; without that server it points at the files.
-func (s *serving) selfHost(o *modelcard.Options) {
+func (s *serving) selfHost(o *modelcard.Options) error {
 	if s.status == nil || falsy(os.Getenv("DYN_SELF_HOST_METADATA")) {
-		return
+		return nil
 	}
-	o.SelfHost = fmt.Sprintf("http://%s%s", hostPort(s.server, s.status.Port()), s.filePath(s.name()))
+	address, err := statusAddress(s.status.Port())
+	o.SelfHost = "http://" + address + s.filePath(s.name())
+	return err
 }
 
 // filePath is where the status server offers the model's files.
@@ -96,11 +100,11 @@ func falsy(text string) bool {
 	return false
 }
 
-// hostPort returns the address under which the status server is reached from outside.
-func hostPort(server *requestplane.Server, port int) string {
-	host, _, err := net.SplitHostPort(server.Addr())
+// statusAddress returns the host:port under which others reach the status server.
+func statusAddress(port int) (string, error) {
+	_, advertise, err := requestplane.ResolveHost(os.Getenv("DYN_SYSTEM_HOST"))
 	if err != nil {
-		host = "127.0.0.1"
+		return "", fmt.Errorf("DYN_SYSTEM_HOST: %w", err)
 	}
-	return net.JoinHostPort(host, strconv.Itoa(port))
+	return net.JoinHostPort(advertise.String(), strconv.Itoa(port)), nil
 }

@@ -124,7 +124,7 @@ func (p *program) watch(j *job) end {
 	err := ui.Run(ctx, ui.Options{
 		Model: j.model, Backend: string(p.s.Launch.Engine.Backend), Fleet: j.fleet.sources, Clock: j.fleet.clock,
 		NoDelay: noDelay(p.s), Status: j.planes, Window: j.figures.window, Routing: j.routing, Log: &p.ring,
-		FPS: p.s.Screen.FPS, NoMouse: p.s.Screen.NoMouse, Colors: p.colors(),
+		Crash: p.crashed, FPS: p.s.Screen.FPS, NoMouse: p.s.Screen.NoMouse, Colors: p.colors(),
 		Drain: func(ctx context.Context, progress func(ui.Draining)) {
 			ctx, cancel := context.WithTimeout(ctx, j.grace)
 			defer cancel()
@@ -151,6 +151,13 @@ func (p *program) watch(j *job) end {
 	}
 	j.close()
 	return e
+}
+
+// crashed keeps the report of a panic; the screen has printed it already.
+func (p *program) crashed(report string) {
+	if p.logFile != nil {
+		fmt.Fprintln(p.logFile, report)
+	}
 }
 
 // drainNow drains within the grace period.
