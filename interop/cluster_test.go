@@ -23,19 +23,19 @@ const modelName = "mock"
 
 // cluster is one deployment with a discovery folder of its own.
 type cluster struct {
-	t    *testing.T
+	t    testing.TB
 	root string
 	home string // of the frontend, so that its model cache starts empty
 	url  string // of the frontend
 }
 
-func newCluster(t *testing.T) *cluster {
+func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	return &cluster{t: t, root: t.TempDir(), home: t.TempDir()}
 }
 
 // modelDir is the directory of the built-in model, for workers that are told where their model is.
-func modelDir(t *testing.T) string {
+func modelDir(t testing.TB) string {
 	t.Helper()
 	m, err := modelcard.Builtin(t.TempDir())
 	if err != nil {
@@ -46,7 +46,7 @@ func modelDir(t *testing.T) string {
 
 // process is a running program.
 type process struct {
-	t    *testing.T
+	t    testing.TB
 	name string
 	cmd  *exec.Cmd
 	log  buffer
@@ -154,7 +154,7 @@ func (c *cluster) reference(dir string, args ...string) *process {
 		append([]string{python, "-m", "dynamo.mocker", "--model-path", dir, "--model-name", modelName}, args...)...)
 }
 
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
