@@ -12,8 +12,8 @@ const (
 type Choice struct{ Backend, Why string }
 
 // Choose picks the backend of a process that was told none: etcd if there are signs of a server, else the memory of the
-// process. endpoints is the value of ETCD_ENDPOINTS; answers reports whether an etcd server answers at the default
-// endpoint, and is asked only if need be.
+// process. endpoints is the value of ETCD_ENDPOINTS; answers reports whether an etcd server answers at fallback, the
+// default endpoint, and is asked only if need be.
 func Choose(endpoints, fallback string, answers func() bool) Choice {
 	switch {
 	case endpoints != "":

@@ -13,6 +13,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -23,10 +25,18 @@ import (
 const (
 	dialTimeout    = 5 * time.Second
 	requestTimeout = 5 * time.Second // of one request; a caller's context may end it sooner
+	requestTries   = 5               // the last failure says more than running out of time
 
+	leastTry          = time.Second // to connect, however little time is left
 	firstStartupPause = time.Second
 	mostStartupPause  = 30 * time.Second
 )
+
+// reconnect is how the connection comes back: soon after the server does, so that leases are not lost by waiting.
+var reconnect = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 250 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+	MinConnectTimeout: dialTimeout,
+}
 
 // Backend is a connection to an etcd server.
 type Backend struct {
@@ -62,7 +72,7 @@ func Open(ctx context.Context, o Options) (*Backend, error) {
 func (b *Backend) connect(ctx context.Context) error {
 	begin, pause := time.Now(), firstStartupPause
 	for {
-		err := b.try(ctx)
+		err := b.try(ctx, min(requestTimeout, max(leastTry, b.o.StartupTimeout-time.Since(begin))))
 		left := b.o.StartupTimeout - time.Since(begin)
 		switch {
 		case err == nil:
@@ -87,17 +97,19 @@ func (b *Backend) connect(ctx context.Context) error {
 }
 
 // try makes a client and reads a key with it.
-func (b *Backend) try(ctx context.Context) error {
+func (b *Backend) try(ctx context.Context, limit time.Duration) error {
 	config := clientv3.Config{
 		Context: b.life, Endpoints: b.o.Endpoints, DialTimeout: dialTimeout, TLS: b.o.TLS, Username: b.o.Username,
 		Password: b.o.Password, DialKeepAliveTimeout: b.o.PingTimeout, DialKeepAliveTime: b.o.PingInterval,
-		Logger: zap.NewNop(), // it would write to stderr, over the screen
+		MaxUnaryRetries: requestTries, BackoffWaitBetween: 100 * time.Millisecond,
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(reconnect)},
+		Logger:      zap.NewNop(), // it would write to stderr, over the screen
 	}
 	client, err := clientv3.New(config)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if _, err := client.Get(ctx, discovery.Instances, clientv3.WithLimit(1)); err != nil {
 		client.Close()
@@ -114,6 +126,9 @@ func (b *Backend) String() string { return "etcd " + b.where() }
 
 // Join implements discovery.Backend: it grants a lease and keeps it alive.
 func (b *Backend) Join(ctx context.Context) (discovery.Member, error) {
+	if b.life.Err() != nil {
+		return discovery.Member{}, discovery.ErrClosed
+	}
 	l := newLease(b)
 	if err := l.grant(ctx, 0); err != nil {
 		return discovery.Member{}, fmt.Errorf("etcd at %s grants no lease: %s", b.where(), reason(err))
@@ -165,6 +180,7 @@ func (b *Backend) Close(ctx context.Context) error {
 	b.closed = true
 	places := b.places
 	b.mu.Unlock()
+	defer b.end()
 	errs := make([]error, len(places))
 	var all sync.WaitGroup
 	for i, l := range places {
@@ -175,7 +191,6 @@ func (b *Backend) Close(ctx context.Context) error {
 		})
 	}
 	all.Wait()
-	b.end()
 	_ = b.client.Close()
 	return errors.Join(errs...)
 }

@@ -74,7 +74,9 @@ func (l *lease) grant(ctx context.Context, id clientv3.LeaseID) error {
 	if err != nil {
 		return rpctypes.Error(err)
 	}
-	l.id = clientv3.LeaseID(r.ID)
+	if id == 0 {
+		l.id = clientv3.LeaseID(r.ID)
+	}
 	l.deadline = sent.Add(time.Duration(r.TTL) * time.Second)
 	return nil
 }

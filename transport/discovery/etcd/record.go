@@ -18,14 +18,13 @@ func (l *lease) Put(ctx context.Context, key discovery.Key, value []byte) error 
 		l.mu.Unlock()
 		return discovery.ErrClosed
 	}
-	before := slices.Clone(l.records)
 	l.forget(key)
 	l.records = append(l.records, r)
 	l.mu.Unlock()
 	err := l.write(ctx, r)
 	if err != nil {
 		l.mu.Lock()
-		l.records = before
+		l.forget(key)
 		l.mu.Unlock()
 	}
 	return err
