@@ -137,11 +137,14 @@ func (w *Worker) pass(ms float64) {
 	w.feed.Pass(p)
 }
 
+// prompt is what every request asks: the screen looks at lengths only.
+var prompt = make([]uint32, 9500)
+
 func (w *Worker) arrive(p *engine.Pass) {
 	if w.passes%7 == 1 {
 		w.made++
 		w.waiting = append(w.waiting, &engine.Request{Label: fmt.Sprintf("r%d", w.made), Key: w.made,
-			Prompt: make([]uint32, 500+w.rng.IntN(9000)), MaxOutput: 50 + w.rng.IntN(400), Arrival: w.now})
+			Prompt: prompt[:500+w.rng.IntN(9000)], MaxOutput: 50 + w.rng.IntN(400), Arrival: w.now})
 	}
 	if len(w.waiting) > 0 && w.passes%9 != 0 {
 		r := &request{Request: *w.waiting[0], since: w.now, cached: len(w.waiting[0].Prompt) / 64 / 2 * 64}
