@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -30,13 +31,18 @@ func Connect(ctx context.Context, s Settings, name string, log *slog.Logger) (*n
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	dial := &dialer{Dialer: net.Dialer{Timeout: attemptTimeout}}
 	options := append(s.options[:len(s.options):len(s.options)], lasting(name, log)...)
+	options = append(options, nats.SetCustomDialer(dial))
 	begin, pause, noticed := time.Now(), firstPause, time.Time{}
 	for attempt := 1; ; attempt++ {
 		c, err := nats.Connect(s.Servers, options...)
 		if err == nil {
 			log.Info("connected to NATS", "server", c.ConnectedUrlRedacted(), "attempts", attempt)
 			return c, nil
+		}
+		if errors.Is(err, nats.ErrNoServers) && dial.err != nil {
+			err = dial.err // says why
 		}
 		left := s.Startup - time.Since(begin)
 		if permanent(err) {
@@ -57,6 +63,19 @@ func Connect(ctx context.Context, s Settings, name string, log *slog.Logger) (*n
 		}
 		pause = min(2*pause, longestPause)
 	}
+}
+
+// dialer remembers why the last attempt to reach a server failed, which the client does not tell.
+type dialer struct {
+	net.Dialer
+	err error // written by one attempt at a time
+}
+
+// Dial implements nats.CustomDialer.
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	c, err := d.Dialer.Dial(network, address)
+	d.err = err
+	return c, err
 }
 
 // lasting returns the options of a connection that outlives its server.

@@ -158,7 +158,7 @@ func TestNoServer(t *testing.T) {
 		t.Fatal("connected to nothing")
 	}
 	text := err.Error()
-	for _, word := range []string{"NATS_SERVER", strings.TrimPrefix(address, "nats://"), "300ms", "NATS_STARTUP_CONNECT_TIMEOUT_SECONDS"} {
+	for _, word := range []string{"NATS_SERVER", strings.TrimPrefix(address, "nats://"), "300ms", "refused", "NATS_STARTUP_CONNECT_TIMEOUT_SECONDS"} {
 		if !strings.Contains(text, word) {
 			t.Errorf("%q does not mention %s", text, word)
 		}

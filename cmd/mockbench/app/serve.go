@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"mockbench/cmd/mockbench/settings"
@@ -18,6 +19,7 @@ import (
 	"mockbench/engine/spawn"
 	"mockbench/transport/discovery"
 	"mockbench/transport/dynamo"
+	"mockbench/transport/embeddednats"
 	"mockbench/transport/eventplane"
 	"mockbench/transport/modelcard"
 	"mockbench/transport/requestplane"
@@ -35,8 +37,11 @@ type serving struct {
 	endpoint discovery.Endpoint
 	model    modelcard.Model
 	store    discovery.Store
-	server   *requestplane.Server
-	status   *status.Server // nil if not wanted
+	server   requestplane.Plane
+	opener   eventplane.Opener    // of each worker's event plane
+	events   *nats.Conn           // of the event plane; nil without
+	broker   *embeddednats.Server // nil unless wanted
+	status   *status.Server       // nil if not wanted
 	env      requestplane.Environment
 	fleet    *fleet
 	figures  *figures
@@ -55,7 +60,7 @@ type serving struct {
 func (p *program) startServing(ctx context.Context) (*job, error) {
 	s := &serving{p: p, fleet: p.newFleet(), env: requestplane.FromEnvironment(os.Getenv)}
 	s.figures = newFigures(p, s.fleet)
-	err := s.open()
+	err := s.open(ctx)
 	if err == nil {
 		err = s.startWorkers(ctx)
 	}
@@ -68,7 +73,7 @@ func (p *program) startServing(ctx context.Context) (*job, error) {
 }
 
 // open opens everything the workers share, what can fail for a wrong setting first.
-func (s *serving) open() (err error) {
+func (s *serving) open(ctx context.Context) (err error) {
 	p := s.p
 	e := &p.s.Endpoint
 	if err := e.Parse(); err != nil {
@@ -90,7 +95,7 @@ func (s *serving) open() (err error) {
 		}
 		p.logger("status").Info("health and metrics", "port", s.status.Port())
 	}
-	if err := s.listen(registry); err != nil {
+	if err := s.openPlanes(ctx, registry); err != nil {
 		return err
 	}
 	if s.replay, err = loadReplay(p); err != nil {
@@ -101,19 +106,6 @@ func (s *serving) open() (err error) {
 	}
 	s.store, err = openStore(p)
 	return err
-}
-
-// listen opens the request plane as the environment says.
-func (s *serving) listen(registry prometheus.Registerer) (err error) {
-	for _, text := range s.env.Warnings {
-		s.p.logger("config").Warn(text)
-	}
-	o := s.env.Options
-	o.Registerer, o.Log = registry, s.p.logger("requestplane")
-	if s.server, err = requestplane.Listen(o); err != nil {
-		return fmt.Errorf("request plane: DYN_TCP_RPC_HOST, DYN_TCP_RPC_PORT: %w", err)
-	}
-	return nil
 }
 
 func openStore(p *program) (discovery.Store, error) {
@@ -186,7 +178,7 @@ func (s *serving) startOne(ctx context.Context, i int) error {
 	}
 	id, log := s.store.NewID(), s.p.logger("worker")
 	plane, err := eventplane.Open(eventplane.Options{
-		Opener:   eventplane.ZMQ{Host: os.Getenv(eventplane.HostVariable), Log: s.p.logger("eventplane")},
+		Opener:   s.opener,
 		Endpoint: eventplane.Endpoint(s.endpoint), Worker: id, Ranks: int(l.DPSize),
 		KVEvents:  l.Engine.EnablePrefixCaching && l.Engine.Role != engine.DecodeRole,
 		Sequences: l.Engine.Role != engine.PrefillRole, Wires: wires, Log: s.p.logger("eventplane"),
@@ -289,6 +281,7 @@ func (s *serving) takeBack() {
 	for _, w := range s.wires {
 		w.Close()
 	}
+	s.closeNATS()
 	if s.status != nil {
 		_ = s.status.Close()
 	}
@@ -296,7 +289,7 @@ func (s *serving) takeBack() {
 
 // state is the line about connections on the screen.
 func (s *serving) state() ui.Status {
-	out := ui.Status{Planes: fmt.Sprintf("%s > %s > %s", s.p.s.Planes.Discovery, s.p.s.Planes.Request, s.p.s.Planes.Event)}
+	out := ui.Status{Planes: fmt.Sprintf("%s > %s > %s", s.p.s.Planes.Discovery, s.p.s.Planes.Request, s.p.s.Planes.Event) + s.natsState()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.planes {

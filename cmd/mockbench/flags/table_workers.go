@@ -19,11 +19,13 @@ var workerFlags = []*Flag{
 	{Name: "--discovery-backend", Kind: String, Arg: "NAME", Allowed: []string{"kubernetes", "etcd", "file", "mem"}, Default: "etcd",
 		Env: []string{"DYN_DISCOVERY_BACKEND"}, Group: GroupWorkers, Help: "How frontends find the workers.", Later: "kubernetes etcd"},
 	{Name: "--request-plane", Kind: String, Arg: "NAME", Allowed: []string{"nats", "tcp"}, Default: "tcp", Env: []string{"DYN_REQUEST_PLANE"},
-		Group: GroupWorkers, Help: "How requests arrive.", Later: "nats"},
+		Group: GroupWorkers, Help: "How requests arrive."},
 	{Name: "--response-plane", Kind: String, Arg: "NAME", Allowed: []string{"tcp", "quic"}, Default: "tcp", Env: []string{"DYN_RESPONSE_PLANE"},
 		Group: GroupWorkers, Help: "How responses travel; must be the frontend's.", Later: "quic"},
 	{Name: "--event-plane", Kind: String, Arg: "NAME", Allowed: []string{"nats", "zmq"}, Env: []string{"DYN_EVENT_PLANE"}, Group: GroupWorkers,
-		Help: "How KV events travel: zmq with file and mem discovery, else nats.", Later: "nats"},
+		Help: "How KV events travel (zmq)."},
+	{Name: "--embedded-nats", Group: GroupWorkers, Ours: true,
+		Help: "Run a NATS server in this process, where NATS_SERVER says (localhost:4222)."},
 }
 
 // runFlags are the flags of this program alone.

@@ -33,7 +33,7 @@ func (r *resolver) withoutEffect(file bool) {
 		r.warn("--zmq-kv-events-ports has no effect because this worker publishes no KV events")
 	}
 	if r.s.Load != nil {
-		for _, name := range []string{"--endpoint", "--request-plane", "--response-plane", "--event-plane", "--router-mode"} {
+		for _, name := range []string{"--endpoint", "--request-plane", "--response-plane", "--event-plane", "--embedded-nats", "--router-mode"} {
 			if r.given(name) {
 				r.warn("%s has no effect on a built-in load, give --discovery-backend to serve a frontend", name)
 			}

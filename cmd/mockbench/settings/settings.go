@@ -48,6 +48,7 @@ type Model struct {
 type Planes struct {
 	Discovery, Request, Response string
 	Event                        string // resolved: never empty
+	EmbeddedNATS                 bool   // run a NATS server in the process
 }
 
 // Screen is how the run is shown.
@@ -250,12 +251,9 @@ func (r *resolver) role() error {
 func (r *resolver) planes() error {
 	p := &r.s.Planes
 	p.Discovery, p.Request, p.Response = r.v.Text("--discovery-backend"), r.v.Text("--request-plane"), r.v.Text("--response-plane")
-	p.Event = r.v.Text("--event-plane")
+	p.Event, p.EmbeddedNATS = r.v.Text("--event-plane"), r.v.On("--embedded-nats")
 	if p.Event == "" {
-		p.Event = "nats"
-		if p.Discovery == "file" || p.Discovery == "mem" {
-			p.Event = "zmq"
-		}
+		p.Event = "zmq"
 	}
 	if r.s.Load != nil {
 		p.Discovery, p.Event = "mem", "zmq"

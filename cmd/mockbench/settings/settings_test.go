@@ -69,7 +69,8 @@ func TestRefusals(t *testing.T) {
 	for line, want := range map[string]string{
 		"--model-name x": "the default etcd is not supported",
 		"--discovery-backend file --disaggregation-mode decode": "--disaggregation-mode: got decode",
-		"--discovery-backend file --event-plane nats":           "--event-plane: got nats",
+		"--discovery-backend file --response-plane quic":        "--response-plane: got quic",
+		"--discovery-backend file --event-plane nats":           "",
 		"--discovery-backend file --disaggregation-mode agg":    "",
 		"--discovery-backend mem --ais-system h100_sxm":         "",
 	} {
