@@ -8,10 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,11 +35,17 @@ type Options struct {
 
 	// NeverReady answers "notready" for ever, as the reference does unless its health check is switched on.
 	NeverReady bool
+
+	// StartsReady answers "ready" whatever the endpoints say, until the process drains.
+	StartsReady bool
+
+	// Watch names the endpoints that alone decide; none: all of them.
+	Watch []string
 }
 
 // FromEnv reads DYN_SYSTEM_PORT, DYN_SYSTEM_HOST, DYN_SYSTEM_HEALTH_PATH and DYN_SYSTEM_LIVE_PATH. ok is false if the
-// server is not wanted. With quirks it is never ready unless DYN_SYSTEM_STARTING_HEALTH_STATUS or
-// DYN_HEALTH_CHECK_ENABLED says so.
+// server is not wanted. With quirks it is never ready unless DYN_SYSTEM_STARTING_HEALTH_STATUS,
+// DYN_HEALTH_CHECK_ENABLED or DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS says so; the last one lists the endpoints that decide.
 func FromEnv(getenv func(string) string, quirks bool) (o Options, ok bool, err error) {
 	text := strings.TrimSpace(getenv("DYN_SYSTEM_PORT"))
 	if text == "" {
@@ -55,9 +63,26 @@ func FromEnv(getenv func(string) string, quirks bool) (o Options, ok bool, err e
 	if host == "" {
 		host = "0.0.0.0"
 	}
-	checked := getenv("DYN_SYSTEM_STARTING_HEALTH_STATUS") == "ready" || getenv("DYN_HEALTH_CHECK_ENABLED") == "true"
-	return Options{Address: net.JoinHostPort(host, text), Health: getenv("DYN_SYSTEM_HEALTH_PATH"),
-		Live: getenv("DYN_SYSTEM_LIVE_PATH"), NeverReady: quirks && !checked}, true, nil
+	o = Options{Address: net.JoinHostPort(host, text), Health: getenv("DYN_SYSTEM_HEALTH_PATH"), Live: getenv("DYN_SYSTEM_LIVE_PATH")}
+	if quirks {
+		if list := getenv("DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS"); list != "" {
+			if err := json.Unmarshal([]byte(list), &o.Watch); err != nil {
+				return o, false, &engine.SettingError{Setting: "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS", Kind: engine.KindType, Given: list,
+					Allowed: `must be a JSON list of endpoint names, for example ["generate"]`}
+			}
+		}
+		o.StartsReady = getenv("DYN_SYSTEM_STARTING_HEALTH_STATUS") == "ready"
+		o.NeverReady = !o.StartsReady && !truthy(getenv("DYN_HEALTH_CHECK_ENABLED")) && len(o.Watch) == 0
+	}
+	return o, true, nil
+}
+
+func truthy(text string) bool {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "1", "true", "on", "yes":
+		return true
+	}
+	return false
 }
 
 // Server answers until it is closed.
@@ -70,7 +95,7 @@ type Server struct {
 	endpoints map[string]bool   // readiness by name
 	files     map[string]string // local file by URL path
 	stopping  bool
-	never     bool
+	o         Options
 }
 
 // Listen starts the server. The process is not ready before the first endpoint is.
@@ -80,7 +105,8 @@ func Listen(o Options) (*Server, error) {
 		return nil, &engine.SettingError{Setting: "DYN_SYSTEM_PORT", Kind: engine.KindRange, Given: o.Address,
 			Allowed: "must be an address that is free: " + err.Error()}
 	}
-	s := &Server{listener: l, start: time.Now(), never: o.NeverReady, endpoints: map[string]bool{}, files: map[string]string{}}
+	s := &Server{listener: l, start: time.Now(), o: o, endpoints: map[string]bool{},
+		files: map[string]string{}}
 	mux := http.NewServeMux()
 	health, live := cmp.Or(o.Health, "/health"), cmp.Or(o.Live, "/live")
 	mux.HandleFunc(health, get(s.health))
@@ -144,7 +170,22 @@ func (s *Server) Close() error {
 	return s.http.Close()
 }
 
-// health tells the truth: ready when there are endpoints, all of them can serve, and the process does not drain.
+// ready tells the truth: there are endpoints, those that count can serve, and the process does not drain. s.mu is held.
+func (s *Server) ready() bool {
+	switch {
+	case s.stopping || s.o.NeverReady:
+		return false
+	case s.o.StartsReady:
+		return true
+	case len(s.o.Watch) > 0:
+		return !slices.ContainsFunc(s.o.Watch, func(name string) bool { return !s.endpoints[name] })
+	case len(s.endpoints) == 0:
+		return false
+	}
+	return !slices.Contains(slices.Collect(maps.Values(s.endpoints)), false)
+}
+
+// health answers whether the process can serve.
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	word := func(ready bool) string {
 		if ready {
@@ -153,10 +194,9 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 		return "notready"
 	}
 	s.mu.Lock()
-	ready := len(s.endpoints) > 0 && !s.stopping && !s.never
+	ready := s.ready()
 	endpoints := map[string]string{}
 	for name, ok := range s.endpoints {
-		ready = ready && ok
 		endpoints[name] = word(ok)
 	}
 	s.mu.Unlock()

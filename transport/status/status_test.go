@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -120,6 +121,41 @@ func TestHealthTellsTheTruth(t *testing.T) {
 	s.SetEndpoint("generate", true)
 	s.Stopping()
 	check("draining", 503)
+}
+
+// TestQuirksOfHealth switches readiness on as the reference knows it.
+func TestQuirksOfHealth(t *testing.T) {
+	for name, c := range map[string]struct {
+		env  map[string]string
+		want int
+	}{
+		"nothing said":         {nil, 503},
+		"health check":         {map[string]string{"DYN_HEALTH_CHECK_ENABLED": "1"}, 503}, // query is not ready
+		"ready from the start": {map[string]string{"DYN_SYSTEM_STARTING_HEALTH_STATUS": "ready"}, 200},
+		"by endpoint":          {map[string]string{"DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS": `["generate"]`}, 200},
+		"by missing endpoint":  {map[string]string{"DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS": `["generate","other"]`}, 503},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := map[string]string{"DYN_SYSTEM_PORT": "0"}
+			maps.Copy(env, c.env)
+			o, _, err := FromEnv(func(k string) string { return env[k] }, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, url := listen(t, o)
+			s.SetEndpoint("generate", true)
+			s.SetEndpoint("query", false)
+			if got, _, body := fetch(t, "GET", url+"/health"); got != c.want {
+				t.Errorf("got %d %s, want %d", got, body, c.want)
+			}
+		})
+	}
+	env := map[string]string{"DYN_SYSTEM_PORT": "0", "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS": "generate"}
+	_, _, err := FromEnv(func(k string) string { return env[k] }, true)
+	var wrong *engine.SettingError
+	if !errors.As(err, &wrong) || wrong.Setting != "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS" {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestFilesAndMetrics(t *testing.T) {
