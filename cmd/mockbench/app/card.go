@@ -45,7 +45,7 @@ func (s *serving) makeCard() (json.RawMessage, error) {
 		return nil, err
 	}
 	o := modelcard.Options{Model: s.model, Name: s.p.s.Model.Name, Engine: l.Engine, Ranks: int(l.DPSize),
-		LocalIndexer: l.Dynamo.EnableLocalIndexer, Topology: topology}
+		LocalIndexer: l.Dynamo.EnableLocalIndexer, Topology: topology, StableRoutingID: os.Getenv("DYN_STABLE_ROUTING_ID")}
 	if s.p.s.Model.Path == "" {
 		o.Name = s.name()
 	}
