@@ -209,8 +209,11 @@ func TestRunEndsAfterItsRequests(t *testing.T) {
 			return l.Run(ctx, target(t, &fake{hold: open()}, &fake{hold: open()}))
 		})
 		c := l.Counts()
-		if err != nil || c.Submitted != 200 || c.Finished != 200 || c.InFlight != 0 || c.FollowUps == 0 {
+		if err != nil || c.Submitted != 200 || c.Finished != 200 || c.InFlight != 0 {
 			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+		if name == "closed" && c.FollowUps == 0 { // an open loop may have sent all its requests before the first answer
+			t.Errorf("%s: no conversation went on: %+v", name, c)
 		}
 	}
 }
