@@ -18,32 +18,87 @@ func WriteJSON(w io.Writer, r Report) error {
 	return err
 }
 
-// WriteFile writes a report as JSON to a file, to stdout if path is "-". The file appears complete or not at all;
-// missing folders are made.
+// WriteFile writes a report as JSON to a file, to stdout if path is "-". A regular file appears complete or not at all, a
+// link stays a link, a device or pipe is written to; missing folders are made.
 func WriteFile(path string, stdout io.Writer, r Report) error {
 	if path == "-" {
 		return WriteJSON(stdout, r)
 	}
+	f, err := create(path)
+	if err != nil {
+		return err
+	}
+	if err := WriteJSON(f, r); err != nil {
+		f.abandon()
+		return err
+	}
+	return f.commit()
+}
+
+// CheckFile says why WriteFile could not write to a path, so that this is known before the run. It leaves no file behind.
+func CheckFile(path string) error {
+	if path == "-" || inPlace(path) {
+		return nil // opening a pipe and closing it again would end its reader
+	}
+	f, err := create(path)
+	if err == nil {
+		f.abandon()
+	}
+	return err
+}
+
+// inPlace reports whether what stands at a path is written to, not replaced.
+func inPlace(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir() && !info.Mode().IsRegular()
+}
+
+// pending is a file that is being written.
+type pending struct {
+	*os.File
+	target string // what the file replaces when it is complete; empty if it is written in place
+}
+
+func create(path string) (*pending, error) {
+	if inPlace(path) {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		return &pending{File: f}, err
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder, must be a file", path)
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return fmt.Errorf("report: %w", err)
+		return nil, err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
+	return &pending{File: f, target: path}, err
+}
+
+// abandon leaves nothing of the file behind.
+func (f *pending) abandon() {
+	f.Close()
+	if f.target != "" {
+		os.Remove(f.Name())
 	}
-	defer os.Remove(f.Name()) // nothing to remove once it was renamed
-	err = WriteJSON(f, r)
-	if err == nil {
-		err = f.Chmod(0o644)
+}
+
+// commit puts the file where it belongs.
+func (f *pending) commit() error {
+	if f.target == "" {
+		return f.Close()
 	}
+	err := f.Chmod(0o644)
 	if closed := f.Close(); err == nil {
 		err = closed
 	}
 	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = os.Rename(f.Name(), f.target)
 	}
 	if err != nil {
-		return fmt.Errorf("report: %w", err)
+		os.Remove(f.Name())
 	}
-	return nil
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -172,8 +173,51 @@ func TestNothingIsWrittenWhereNothingCanBe(t *testing.T) {
 	if err := WriteFile(path, nil, Report{}); err == nil {
 		t.Error("no error")
 	}
+	if err := CheckFile(path); err == nil {
+		t.Error("no error before the run")
+	}
+	if err := CheckFile(filepath.Join(dir, "other.json")); err != nil {
+		t.Error(err)
+	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("folder holds %v, %v", left, err)
+	}
+}
+
+// A report must not take the place of what stands at its path: a device would be gone for all programs.
+func TestWhatIsNoRegularFileIsWrittenInPlace(t *testing.T) {
+	dir := t.TempDir()
+	file, link, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "link"), filepath.Join(dir, "pipe")
+	if err := os.Symlink("file", link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteFile(link, nil, Report{Mode: "live"}); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(file); err != nil || !strings.Contains(string(data), `"mode": "live"`) {
+		t.Errorf("behind the link stands %q, %v", data, err)
+	}
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if err := CheckFile(pipe); err != nil {
+		t.Error(err)
+	}
+	if err := WriteFile(pipe, nil, Report{Mode: "live"}); err != nil {
+		t.Fatal(err)
+	}
+	for path, kind := range map[string]os.FileMode{link: os.ModeSymlink, pipe: os.ModeNamedPipe} {
+		if info, err := os.Lstat(path); err != nil || info.Mode().Type() != kind {
+			t.Errorf("%s is no %v any more: %v, %v", path, kind, info, err)
+		}
 	}
 }
 

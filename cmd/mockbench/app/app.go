@@ -13,6 +13,7 @@ import (
 	"mockbench/cmd/mockbench/flags"
 	"mockbench/cmd/mockbench/logs"
 	"mockbench/cmd/mockbench/settings"
+	"mockbench/engine/report"
 	"mockbench/ui"
 )
 
@@ -35,6 +36,9 @@ func Main(args []string) int {
 	}
 	p := &program{s: s}
 	if err := p.chooseScreen(); err != nil {
+		return fail(os.Stderr, err)
+	}
+	if err := p.checkReport(); err != nil {
 		return fail(os.Stderr, err)
 	}
 	if err := p.openLog(); err != nil {
@@ -107,6 +111,17 @@ func (p *program) chooseScreen() error {
 		p.screen = true
 	case p.s.Screen.Force:
 		return &flags.UsageError{Text: "--tui: " + p.why}
+	}
+	return nil
+}
+
+// checkReport says before the run that its report could not be written.
+func (p *program) checkReport() error {
+	if p.s.Report == "" {
+		return nil
+	}
+	if err := report.CheckFile(p.s.Report); err != nil {
+		return fmt.Errorf("--report: %w", err)
 	}
 	return nil
 }
