@@ -25,8 +25,9 @@ const modelName = "mock"
 type cluster struct {
 	t    testing.TB
 	root string
-	home string // of the frontend, so that its model cache starts empty
-	url  string // of the frontend
+	home string   // of the frontend, so that its model cache starts empty
+	url  string   // of the frontend
+	env  []string // of every process
 }
 
 func newCluster(t testing.TB) *cluster {
@@ -78,7 +79,7 @@ func (c *cluster) start(name string, env []string, argv ...string) *process {
 	p := &process{t: c.t, name: name, cmd: exec.Command(argv[0], argv[1:]...), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), "DYN_DISCOVERY_BACKEND=file", "DYN_FILE_KV="+c.root, "HF_HUB_OFFLINE=1",
 		"DYN_TCP_RPC_HOST=127.0.0.1", "DYN_EVENT_PLANE_HOST=127.0.0.1")
-	p.cmd.Env = append(p.cmd.Env, env...)
+	p.cmd.Env = append(append(p.cmd.Env, c.env...), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
