@@ -2,6 +2,7 @@ package app
 
 import (
 	"os"
+	"slices"
 	"time"
 
 	"mockbench/cmd/mockbench/flags"
@@ -19,6 +20,7 @@ type figures struct {
 	line    report.Window
 	last    report.Counts
 	shown   report.Window
+	notes   []string
 	frozen  *report.Report // the figures at the end, if that was before the last record
 }
 
@@ -66,7 +68,7 @@ func (f *figures) report() report.Report {
 		return *f.frozen
 	}
 	final := report.Final{Now: f.fleet.clock.Now(), Wall: time.Since(f.began), Generator: "mockbench " + flags.ReferenceVersion,
-		Mode: "live"}
+		Mode: "live", Notes: slices.Clone(f.notes)}
 	for _, w := range f.fleet.workers {
 		final.Slip = append(final.Slip, w.Slip())
 	}

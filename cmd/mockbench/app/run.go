@@ -20,6 +20,7 @@ type job struct {
 	model   string
 	routing ui.Routing
 	planes  func() ui.Status
+	lost    <-chan error    // the first worker that discovery has lost for good; nil if that cannot happen
 	done    <-chan struct{} // closed when a load has reached its end; nil if it has none
 	drain   func(ctx context.Context, progress func(ui.Draining))
 	close   func() // after the drain; takes back what outlives the workers
@@ -192,6 +193,8 @@ func (p *program) untilGoal(ctx context.Context, j *job) error {
 			return errGoal
 		case <-j.done:
 			return errGoal
+		case err := <-j.lost:
+			return err
 		case err := <-failed:
 			return err
 		case <-poll.C:

@@ -36,7 +36,9 @@ type serving struct {
 	p        *program
 	endpoint discovery.Endpoint
 	model    modelcard.Model
-	store    discovery.Store
+	store    discovery.Backend
+	lost     chan error    // a worker that discovery has lost for good
+	closed   chan struct{} // closed at the end
 	server   requestplane.Plane
 	opener   eventplane.Opener    // of each worker's event plane
 	events   *nats.Conn           // of the event plane; nil without
@@ -58,7 +60,7 @@ type serving struct {
 
 // startServing brings up workers that a frontend finds. With an error nothing is left behind.
 func (p *program) startServing(ctx context.Context) (*job, error) {
-	s := &serving{p: p, fleet: p.newFleet(), env: requestplane.FromEnvironment(os.Getenv)}
+	s := &serving{p: p, fleet: p.newFleet(), env: requestplane.FromEnvironment(os.Getenv), lost: make(chan error, p.s.Workers), closed: make(chan struct{})}
 	s.figures = newFigures(p, s.fleet)
 	err := s.open(ctx)
 	if err == nil {
@@ -69,7 +71,7 @@ func (p *program) startServing(ctx context.Context) (*job, error) {
 		return nil, err
 	}
 	s.announce()
-	return &job{fleet: s.fleet, figures: s.figures, model: s.name(), planes: s.state, drain: s.drain, close: s.close, grace: s.env.DrainLimit}, nil
+	return &job{fleet: s.fleet, figures: s.figures, model: s.name(), planes: s.state, lost: s.lost, drain: s.drain, close: s.close, grace: s.env.DrainLimit}, nil
 }
 
 // open opens everything the workers share, what can fail for a wrong setting first.
@@ -104,21 +106,7 @@ func (s *serving) open(ctx context.Context) (err error) {
 	if s.card, err = s.makeCard(); err != nil {
 		return modelError(err)
 	}
-	s.store, err = openStore(p)
-	return err
-}
-
-func openStore(p *program) (discovery.Store, error) {
-	if p.s.Planes.Discovery == "mem" {
-		return discovery.OpenMemory(), nil
-	}
-	log := p.logger("discovery")
-	store, err := discovery.OpenFile(discovery.FileOptions{Root: discovery.FileRoot(os.Getenv),
-		Log: func(format string, args ...any) { log.Warn(fmt.Sprintf(format, args...)) }})
-	if err != nil {
-		return nil, err // not a nil *File in the interface
-	}
-	return store, nil
+	return s.openBackend(ctx)
 }
 
 // name is the name of the model in answers.
@@ -176,7 +164,11 @@ func (s *serving) startOne(ctx context.Context, i int) error {
 	if err != nil {
 		return fmt.Errorf("worker %d: %w", i, err)
 	}
-	id, log := s.store.NewID(), s.p.logger("worker")
+	member, err := s.join(ctx, i)
+	if err != nil {
+		return err
+	}
+	id, log := member.ID, s.p.logger("worker")
 	plane, err := eventplane.Open(eventplane.Options{
 		Opener:   s.opener,
 		Endpoint: eventplane.Endpoint(s.endpoint), Worker: id, Ranks: int(l.DPSize),
@@ -194,7 +186,7 @@ func (s *serving) startOne(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	r, err := dynamo.Register(ctx, dynamo.Options{Worker: w, Server: s.server, Store: s.store, Events: plane, Endpoint: s.endpoint,
+	r, err := dynamo.Register(ctx, dynamo.Options{Worker: w, Server: s.server, Store: member, Events: plane, Endpoint: s.endpoint,
 		ID: id, Card: s.card, Device: discovery.Device(os.LookupEnv), Codec: s.env.Codec, Index: i, Seed: s.p.s.Seed,
 		Quirks: s.p.s.Quirks, Reasoning: reasoning(l), Replay: s.replay, Log: log})
 	if err != nil {
@@ -258,15 +250,21 @@ func (s *serving) close() { s.closing.Do(s.takeBack) }
 
 // takeBack undoes whatever has been opened, in the order that hurts clients least.
 func (s *serving) takeBack() {
+	close(s.closed)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var registrations sync.WaitGroup
 	for _, r := range s.registrations {
-		_ = r.Close()
+		registrations.Add(1)
+		spawn.Go("close registration", func() { defer registrations.Done(); _ = r.Close() })
 	}
+	registrations.Wait()
 	s.fleet.close()
 	if s.store != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		_ = s.store.Close(ctx)
+		if err := s.store.Close(ctx); err != nil {
+			s.p.logger("discovery").Warn("close", "error", err)
+		}
 		cancel()
 	}
 	if s.server != nil {
@@ -289,7 +287,8 @@ func (s *serving) takeBack() {
 
 // state is the line about connections on the screen.
 func (s *serving) state() ui.Status {
-	out := ui.Status{Planes: fmt.Sprintf("%s > %s > %s", s.p.s.Planes.Discovery, s.p.s.Planes.Request, s.p.s.Planes.Event) + s.natsState()}
+	planes := &s.p.s.Planes
+	out := ui.Status{Planes: fmt.Sprintf("%s > %s > %s", planes.Discovery, planes.Request, planes.Event) + s.natsState() + s.discoveryState()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.planes {

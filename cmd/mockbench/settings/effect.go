@@ -69,7 +69,7 @@ func Refuse(v *flags.Values, s *Settings) error {
 	for _, f := range flags.All() {
 		given := v.Get(f.Name)
 		switch {
-		case f.Later == "" || given.Source == flags.FromDefault && f.Name != "--discovery-backend":
+		case f.Later == "" || given.Source == flags.FromDefault:
 		case s.Load != nil && f.Group == flags.GroupWorkers:
 		case f.Kind == flags.Switch && !given.On:
 		case f.Later == "all":
@@ -98,13 +98,5 @@ func refusedWord(f *flags.Flag, given flags.Value) error {
 			rest = append(rest, word)
 		}
 	}
-	what := "got " + given.Text
-	if given.Source == flags.FromDefault {
-		what = "the default " + given.Text
-	}
-	err := fmt.Sprintf("%s: %s is not supported by this build, allowed: %s", f.Name, what, strings.Join(rest, ", "))
-	if f.Name == "--discovery-backend" && given.Source == flags.FromDefault {
-		err += " (for the demonstration with other settings add --profile demo)"
-	}
-	return fmt.Errorf("%s", err)
+	return fmt.Errorf("%s: got %s is not supported by this build, allowed: %s", f.Name, given.Text, strings.Join(rest, ", "))
 }

@@ -48,6 +48,8 @@ type Model struct {
 type Planes struct {
 	Discovery, Request, Response string
 	Event                        string // resolved: never empty
+	DiscoveryGiven               bool   // by flag or environment; else Discovery is only the reference's default
+	Reregister, ReregisterGiven  bool   // a worker that discovery has lost comes back by itself
 	EmbeddedNATS                 bool   // run a NATS server in the process
 }
 
@@ -252,6 +254,8 @@ func (r *resolver) planes() error {
 	p := &r.s.Planes
 	p.Discovery, p.Request, p.Response = r.v.Text("--discovery-backend"), r.v.Text("--request-plane"), r.v.Text("--response-plane")
 	p.Event, p.EmbeddedNATS = r.v.Text("--event-plane"), r.v.On("--embedded-nats")
+	p.DiscoveryGiven = r.v.Get("--discovery-backend").Given()
+	p.Reregister, p.ReregisterGiven = r.v.On("--reregister"), r.v.Get("--reregister").Given()
 	if p.Event == "" {
 		p.Event = "zmq"
 	}

@@ -67,7 +67,8 @@ func TestPorts(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	for line, want := range map[string]string{
-		"--model-name x": "the default etcd is not supported",
+		"--model-name x":                                        "",
+		"--discovery-backend kubernetes":                        "",
 		"--discovery-backend file --disaggregation-mode decode": "--disaggregation-mode: got decode",
 		"--discovery-backend file --response-plane quic":        "--response-plane: got quic",
 		"--discovery-backend file --event-plane nats":           "",

@@ -42,8 +42,9 @@ var reconnect = grpc.ConnectParams{
 type Backend struct {
 	o      Options
 	log    *slog.Logger
-	client *clientv3.Client
-	leases pb.LeaseClient
+	client *clientv3.Client // its requests wait for a connection
+	direct pb.KVClient      // its requests fail at once without one
+	leases pb.LeaseClient   // these too
 
 	life context.Context // ends when the backend is closed
 	end  context.CancelFunc
@@ -64,7 +65,6 @@ func Open(ctx context.Context, o Options) (*Backend, error) {
 		b.end()
 		return nil, err
 	}
-	b.leases = clientv3.RetryLeaseClient(b.client)
 	return b, nil
 }
 
@@ -111,11 +111,12 @@ func (b *Backend) try(ctx context.Context, limit time.Duration) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if _, err := client.Get(ctx, discovery.Instances, clientv3.WithLimit(1)); err != nil {
+	direct := pb.NewKVClient(client.ActiveConnection())
+	if _, err := direct.Range(ctx, &pb.RangeRequest{Key: []byte(discovery.Instances)}); err != nil {
 		client.Close()
-		return err
+		return rpctypes.Error(err)
 	}
-	b.client = client
+	b.client, b.direct, b.leases = client, direct, clientv3.RetryLeaseClient(client)
 	return nil
 }
 
@@ -166,6 +167,18 @@ func (b *Backend) Reregistered() (n uint64) {
 	defer b.mu.Unlock()
 	for _, l := range b.places {
 		n += l.renewed.Load()
+	}
+	return n
+}
+
+// Away returns how many workers have no lease at present.
+func (b *Backend) Away() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, l := range b.places {
+		if l.away() {
+			n++
+		}
 	}
 	return n
 }

@@ -177,7 +177,7 @@ func TestLostLeaseIsTakenAgain(t *testing.T) {
 			loss.lose(t, s, m.ID)
 			l := m.Store.(*lease)
 			if name != "revoked" { // which may be over before anybody looks
-				eventually(t, "the loss is noticed", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.gone })
+				eventually(t, "the loss is noticed", l.away)
 			}
 			if err := m.Delete(t.Context(), other.Key()); err != nil && name != "revoked" {
 				t.Error(err)

@@ -198,6 +198,13 @@ func (l *lease) owns(key discovery.Key) bool {
 	return slices.ContainsFunc(l.records, func(r record) bool { return r.key == key })
 }
 
+// away reports whether the server has no lease of ours.
+func (l *lease) away() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gone
+}
+
 // revoke ends the lease and all its records. A lease the server does not know is no error.
 func (l *lease) revoke(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"mockbench/transport/discovery"
@@ -73,6 +75,6 @@ func (l *lease) Delete(ctx context.Context, key discovery.Key) error {
 func (l *lease) erase(ctx context.Context, key discovery.Key) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	_, err := l.b.client.Delete(ctx, name(key))
-	return err
+	_, err := l.b.direct.DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte(name(key))})
+	return rpctypes.Error(err)
 }
