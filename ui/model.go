@@ -58,6 +58,7 @@ type Model struct {
 	spare   engine.Snapshot
 	looking bool // a snapshot is being taken
 	polling bool
+	stale   bool // something has happened since figures were fetched
 
 	tab      tab
 	overview overviewPanel
@@ -127,7 +128,7 @@ func New(o Options, th theme.Theme) *Model {
 	m := &Model{o: o, theme: th, grid: grid.New(0, 0), tabs: available(&o), speed: o.Clock.Speed()}
 	m.o.Model, m.o.Backend = grid.Clean(o.Model), grid.Clean(o.Backend)
 	m.filter.input = textinput.New()
-	m.events.follow = true
+	m.events.follow, m.stale = true, true
 	m.paused = o.Clock.Paused()
 	m.setFleet(o.Fleet())
 	return m

@@ -19,18 +19,23 @@ type polledMsg struct {
 	stalls    [][]live.Stall // of each worker of the fleet
 	slips     []time.Duration
 	status    Status
-	window    Window
+	window    *Window // nil: not fetched
+	routing   bool    // the following were fetched
 	decisions []router.Decision
 	counters  []router.Counters
 }
 
-// poll fetches figures beside the screen, one at a time.
+// poll fetches figures beside the screen, one at a time: those of the panel that is shown, and only if anything has
+// happened since they were fetched.
 func (m *Model) poll() tea.Cmd {
 	if m.polling {
 		return nil
 	}
 	m.polling = true
 	o := m.o
+	window := o.Window != nil && m.stale && (m.tab == tabOverview || m.tab == tabLatency)
+	routing := o.Routing != nil && m.stale && m.tab == tabRouting
+	m.stale = m.stale && !window && !routing
 	return beside("screen figures", func() tea.Msg {
 		p := polledMsg{fleet: o.Fleet()}
 		for _, s := range p.fleet {
@@ -41,10 +46,11 @@ func (m *Model) poll() tea.Cmd {
 			p.status = o.Status()
 			p.status.Planes, p.status.LastError = grid.Clean(p.status.Planes), grid.Clean(p.status.LastError)
 		}
-		if o.Window != nil {
-			p.window = o.Window()
+		if window {
+			w := o.Window()
+			p.window = &w
 		}
-		if o.Routing != nil {
+		if p.routing = routing; routing {
 			p.decisions = o.Routing.Recent(nil, recentDecisions)
 			p.counters = o.Routing.Counters(nil)
 		}
@@ -54,7 +60,7 @@ func (m *Model) poll() tea.Cmd {
 
 func (m *Model) polled(p polledMsg) tea.Cmd {
 	m.polling = false
-	m.dirty = m.dirty || !m.paused || p.status != m.status // a paused run changes nothing else
+	m.dirty = m.dirty || !m.paused || p.status != m.status || p.window != nil || p.routing
 	before := m.sel
 	m.setFleet(p.fleet)
 	alarms := len(m.alarms())
@@ -64,7 +70,13 @@ func (m *Model) polled(p polledMsg) tea.Cmd {
 	if len(m.alarms()) != alarms {
 		m.relayout()
 	}
-	m.status, m.window, m.decisions, m.counters = p.status, p.window, p.decisions, p.counters
+	m.status = p.status
+	if p.window != nil {
+		m.window = *p.window
+	}
+	if p.routing {
+		m.decisions, m.counters = p.decisions, p.counters
+	}
 	if m.sel != before {
 		return m.look()
 	}

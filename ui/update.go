@@ -69,6 +69,7 @@ func (m *Model) Tick() tea.Cmd {
 		changed = w.drain() || changed
 	}
 	m.batch.keepPlace(m)
+	m.stale = m.stale || changed
 	if m.every(columnsPerSecond) && !m.paused {
 		for _, w := range m.workers {
 			w.closeColumn(m.closedCols)
@@ -300,11 +301,14 @@ func (m *Model) show(t tab) tea.Cmd {
 	m.tab = t
 	m.aimFeeds()
 	m.relayout()
+	m.stale = true
 	switch {
 	case t == tabBlocks:
 		return m.askBlock()
 	case t == tabEvents && m.events.follow:
 		m.events.collect(m)
+	case t == tabOverview, t == tabLatency, t == tabRouting:
+		return m.poll()
 	}
 	return nil
 }
