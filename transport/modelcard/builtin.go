@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/zeebo/blake3"
@@ -132,19 +133,24 @@ func tokenizer() []byte {
 		`"post_processor":null,"decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true},` +
 		`"model":{"type":"BPE","dropout":null,"unk_token":null,"continuing_subword_prefix":null,"end_of_word_suffix":null,` +
 		`"fuse_unk":false,"byte_fallback":false,"ignore_merges":false,"vocab":{`)
-	words, space := Words(), string(byteLetter(' '))
+	words, letters := Words(), byteLetters()
+	space := string(letters[' '])
 	for id := range vocabulary {
 		comma(&b, id)
-		token := fmt.Sprintf("%sw%d", space, id)
+		var token string
 		switch {
 		case id < len(specials):
 			token = specials[id]
 		case id < len(specials)+256:
-			token = string(byteLetter(bytesInOrder[id-len(specials)]))
+			token = string(letters[bytesInOrder[id-len(specials)]])
 		case id >= firstWord && id < firstWord+wordCount:
 			token = space + words[id-firstWord]
+		default:
+			token = space + "w" + strconv.Itoa(id)
 		}
-		fmt.Fprintf(&b, "%s:%d", quote(token), id)
+		b.WriteString(quote(token))
+		b.WriteByte(':')
+		b.WriteString(strconv.Itoa(id))
 	}
 	b.WriteString(`},"merges":[]}}` + "\n")
 	return b.Bytes()
@@ -156,9 +162,11 @@ func comma(b *bytes.Buffer, i int) {
 	}
 }
 
+var escapeQuotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// quote writes a token, which has no control characters, as JSON.
 func quote(s string) string {
-	q, _ := json.Marshal(s) // strings always marshal
-	return string(q)
+	return `"` + escapeQuotes.Replace(s) + `"`
 }
 
 // Words returns the words of ids 1000 to 1999: the list, then its plurals.
@@ -208,17 +216,16 @@ var bytesInOrder = func() (list [256]byte) {
 
 func printable(c byte) bool { return c >= '!' && c <= '~' || c >= 0xA1 && c <= 0xAC || c >= 0xAE }
 
-// byteLetter returns the character that byte-level vocabularies write for a byte: itself where it is printable, else
-// one from U+0100 on.
-func byteLetter(c byte) rune {
-	if printable(c) {
-		return rune(c)
-	}
+// byteLetters returns the characters that byte-level vocabularies write for the bytes: themselves where they are
+// printable, else those from U+0100 on.
+func byteLetters() (letters [256]rune) {
 	next := rune(0x100)
-	for b := range c {
-		if !printable(b) {
+	for c := range letters {
+		letters[c] = rune(c)
+		if !printable(byte(c)) {
+			letters[c] = next
 			next++
 		}
 	}
-	return next
+	return letters
 }

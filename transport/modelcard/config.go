@@ -1,6 +1,7 @@
 package modelcard
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,12 +91,8 @@ func (c *Card) checkServable(dir string, config, formatter document) error {
 		return modelError(dir, "config.json has no model_type, without which no frontend lists the model")
 	}
 	if c.Tokenizer.format == tokenizerJSON {
-		tokenizer, err := readDocument(dir, "tokenizer.json", false)
-		if err != nil {
+		if err := checkTokenizer(dir); err != nil {
 			return err
-		}
-		if tokenizer["model"] == nil {
-			return modelError(dir, "tokenizer.json has no model")
 		}
 	}
 	if formatter == nil {
@@ -105,6 +102,23 @@ func (c *Card) checkServable(dir string, config, formatter document) error {
 		return err
 	}
 	return checkEnd(dir, config, formatter)
+}
+
+// checkTokenizer looks whether tokenizer.json is whole. It does not parse it: that takes longer than all the rest of a
+// start, for the tokenizers of large models.
+func checkTokenizer(dir string) error {
+	data, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
+	if err != nil {
+		return modelError(dir, "tokenizer.json cannot be read: "+reason(err))
+	}
+	data = bytes.TrimSpace(data)
+	switch {
+	case !bytes.HasPrefix(data, []byte("{")) || !bytes.HasSuffix(data, []byte("}")):
+		return modelError(dir, "tokenizer.json is not a JSON object, or is cut off")
+	case !bytes.Contains(data, []byte(`"model"`)):
+		return modelError(dir, "tokenizer.json has no model")
+	}
+	return nil
 }
 
 // checkTemplate looks for the chat template.
