@@ -201,6 +201,21 @@ func TestCancelledRequestsAreForgotten(t *testing.T) {
 	}
 }
 
+// A request that is given up in the middle of a pass is named by the record of that pass.
+func TestRequestsCancelledDuringAPassCountOnce(t *testing.T) {
+	c := NewCollector(Options{Workers: []string{"w0"}})
+	m := c.workers[0]
+	r := &engine.Request{}
+	m.Submitted(0, r, 0)
+	m.Cancelled(0, r, 5)
+	m.Pass(&engine.Pass{End: 10, Admissions: []engine.Admission{{Request: r, First: true}}, Preemptions: []engine.Preemption{{Request: r}},
+		Outputs: []engine.Output{{Request: r, HasToken: true}}})
+	s := c.Report(Final{Now: 500}).Summary
+	if s.Requests != 1 || s.Cancelled != 1 || s.Unfinished != 0 || len(m.requests) != 0 {
+		t.Errorf("summary %+v, %d still known", s, len(m.requests))
+	}
+}
+
 // The sums of a fleet are those of its workers, whatever goes where.
 func TestFleetIsTheSumOfItsWorkers(t *testing.T) {
 	names := []string{"w0", "w1", "w2"}

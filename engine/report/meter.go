@@ -11,6 +11,7 @@ type meter struct {
 	mu       sync.Mutex
 	limits   Limits
 	requests map[*engine.Request]*progress // submitted and not ended
+	told     bool                          // the driver says what is submitted, so records name nothing new
 	unused   []*progress
 	resuming int // requests that recompute what they lost
 
@@ -36,7 +37,8 @@ type progress struct {
 func (m *meter) Submitted(_ int, r *engine.Request, _ engine.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.find(r)
+	m.told = true
+	m.begin(r)
 }
 
 // Cancelled notes a request that left its rank before its end.
@@ -49,11 +51,17 @@ func (m *meter) Cancelled(_ int, r *engine.Request, _ engine.Time) {
 	}
 }
 
-// find returns the progress of a request, which is new if it was not named before.
+// find returns the progress of a request that a record names. One that was cancelled in the course of the pass is in the
+// record all the same: it has none any more, and nil is returned.
 func (m *meter) find(r *engine.Request) *progress {
-	if q := m.requests[r]; q != nil {
+	if q := m.requests[r]; q != nil || m.told {
 		return q
 	}
+	return m.begin(r)
+}
+
+// begin notes a request.
+func (m *meter) begin(r *engine.Request) *progress {
 	var q *progress
 	if n := len(m.unused); n > 0 {
 		q, m.unused = m.unused[n-1], m.unused[:n-1]
@@ -97,7 +105,9 @@ func (m *meter) Pass(p *engine.Pass) {
 		if p.Preemptions[i].Retraction {
 			m.total.retractions++
 		}
-		m.resumed(m.find(p.Preemptions[i].Request))
+		if q := m.find(p.Preemptions[i].Request); q != nil {
+			m.resumed(q)
+		}
 	}
 	for i := range p.Outputs {
 		m.output(c, p.End, &p.Outputs[i])
@@ -155,6 +165,9 @@ func (m *meter) advance(now engine.Time) {
 
 func (m *meter) admit(c *Column, p *engine.Pass, a *engine.Admission) {
 	q := m.find(a.Request)
+	if q == nil {
+		return
+	}
 	q.maxReused = max(q.maxReused, a.Reused)
 	if q.queued {
 		q.queued = false
@@ -180,6 +193,9 @@ func (m *meter) recompute(p *engine.Pass) {
 
 func (m *meter) output(c *Column, now engine.Time, o *engine.Output) {
 	q := m.find(o.Request)
+	if q == nil {
+		return
+	}
 	if q.resuming {
 		m.resumed(q)
 	}
