@@ -76,7 +76,7 @@ func (f *figures) report() report.Report {
 		final.Notes = append(final.Notes, slowNote)
 	}
 	if noDelay(f.p.s) {
-		final.Notes = append(final.Notes, "no simulated delay: latencies are those of this machine")
+		final.Notes = append(final.Notes, "no simulated delay: latencies are those of the timing model, duration and throughput those of this machine")
 	}
 	return f.collect.Report(final)
 }
