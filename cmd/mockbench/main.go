@@ -6,8 +6,12 @@ import (
 	"os"
 
 	"mockbench/cmd/mockbench/app"
+	"mockbench/cmd/mockbench/replaycmd"
 )
 
 func main() {
+	if args := os.Args[1:]; len(args) > 0 && args[0] == "replay" {
+		os.Exit(replaycmd.Main(args[1:], os.Stdout, os.Stderr))
+	}
 	os.Exit(app.Main(os.Args[1:]))
 }

@@ -21,14 +21,19 @@ func WriteJSON(w io.Writer, r Report) error {
 // WriteFile writes a report as JSON to a file, to stdout if path is "-". A regular file appears complete or not at all, a
 // link stays a link, a device or pipe is written to; missing folders are made.
 func WriteFile(path string, stdout io.Writer, r Report) error {
+	return WriteTo(path, stdout, func(w io.Writer) error { return WriteJSON(w, r) })
+}
+
+// WriteTo is WriteFile for what write writes.
+func WriteTo(path string, stdout io.Writer, write func(w io.Writer) error) error {
 	if path == "-" {
-		return WriteJSON(stdout, r)
+		return write(stdout)
 	}
 	f, err := create(path)
 	if err != nil {
 		return err
 	}
-	if err := WriteJSON(f, r); err != nil {
+	if err := write(f); err != nil {
 		f.abandon()
 		return err
 	}

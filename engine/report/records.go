@@ -174,3 +174,6 @@ func (e *Entry) counts() (all, again int32) {
 	}
 	return all, again
 }
+
+// Kept returns the number of records.
+func (c *Offline) Kept() int { return len(c.records) }

@@ -10,9 +10,9 @@ import (
 type activeBlocks struct {
 	ranks, words int
 	slots        hashindex.Index
-	sets         []uint64        // a slot is 2*words words: ranks with a request that has the block, and with several
+	sets         []uint64       // a slot is 2*words words: ranks with a request that has the block, and with several
 	several      map[spot]int32 // requests beyond the first
-	holders      []int32         // ranks, by slot
+	holders      []int32        // ranks, by slot
 	free         []int32
 	alive        []uint64 // scratch
 }

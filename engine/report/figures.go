@@ -1,0 +1,141 @@
+package report
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"mockbench/engine/report/limits"
+)
+
+// shortMetrics are other names of the metrics, without units.
+var shortMetrics = map[string]string{"ttft": "ttft_ms", "ttst": "ttst_ms", "tpot": "tpot_ms", "itl": "itl_ms", "e2e": "e2e_latency_ms",
+	"e2e_latency": "e2e_latency_ms", "queue": "queue_time_ms", "queue_time": "queue_time_ms"}
+
+// OfflineNames returns the figures that a summary of an offline run has, for limits.
+func OfflineNames() limits.Names {
+	c := NewOffline(OfflineOptions{Bounds: Bounds{TTFT: 1}})
+	n := limits.Names{Short: shortMetrics}
+	for _, m := range c.Metrics() {
+		n.Metrics = append(n.Metrics, m.Name)
+	}
+	for _, f := range c.Summary(Fleet{}) {
+		if _, ok := asFloat(f.Value); ok && !ofMetric(f.Key, n.Metrics) {
+			n.Figures = append(n.Figures, f.Key)
+		}
+	}
+	n.Figures = append(n.Figures, "rejected_requests", "unfinished_requests")
+	return n
+}
+
+// LiveNames returns the figures that a Report has, for limits.
+func LiveNames() limits.Names {
+	n := limits.Names{Short: shortMetrics}
+	f := Figures{Goodput: &Goodput{}}
+	for _, m := range f.Metrics() {
+		n.Metrics = append(n.Metrics, m.Name)
+	}
+	n.Figures = slices.Concat(slices.Collect(maps.Keys(f.single())), optionalFigures)
+	slices.Sort(n.Figures)
+	n.Figures = slices.Compact(n.Figures)
+	return n
+}
+
+func ofMetric(key string, metrics []string) bool {
+	for _, m := range metrics {
+		if strings.HasSuffix(key, "_"+m) {
+			return true
+		}
+	}
+	return false
+}
+
+// single returns the figures that are no statistics, by key.
+func (f *Figures) single() map[string]float64 {
+	var metrics []string
+	for _, m := range f.Metrics() {
+		metrics = append(metrics, m.Name)
+	}
+	var all map[string]any
+	data, err := json.Marshal(*f)
+	if err == nil {
+		err = json.Unmarshal(data, &all)
+	}
+	if err != nil {
+		panic(err) // figures are always valid JSON
+	}
+	out := map[string]float64{}
+	for key, v := range all {
+		if x, ok := asFloat(v); ok && !ofMetric(key, metrics) {
+			out[key] = x
+		}
+	}
+	return out
+}
+
+// optionalFigures are figures that a Report has only at times.
+var optionalFigures = []string{"first_admission_prefix_cache_reused_ratio", "prefix_cache_reused_ratio", "mean_block_occupancy",
+	"peak_block_occupancy", "slo_attainment", "slo_ttft_attainment", "slo_itl_attainment"}
+
+// Source gives limits the figures of a report.
+func (r *Report) Source() limits.Source { return liveSource{&r.Summary, r.Summary.single()} }
+
+type liveSource struct {
+	f      *Figures
+	single map[string]float64
+}
+
+func (s liveSource) Statistic(metric, statistic string) (float64, uint64) {
+	return statisticOf(s.f.Metrics(), metric, statistic)
+}
+
+func (s liveSource) Figure(name string) (float64, bool) {
+	x, ok := s.single[name]
+	return x, ok
+}
+
+func (s liveSource) Requests() (completed, all int) { return s.f.Completed, s.f.Requests }
+
+func statisticOf(metrics []Metric, metric, statistic string) (float64, uint64) {
+	for _, m := range metrics {
+		if m.Name != metric {
+			continue
+		}
+		for _, s := range m.Statistics() {
+			if s.Name == statistic {
+				return s.Value, m.Samples
+			}
+		}
+		return 0, m.Samples
+	}
+	return 0, 0
+}
+
+// Source gives limits the figures of an offline run; summary is its own, unfinished the requests that had not ended.
+func (c *Offline) Source(summary Fields, unfinished int) limits.Source {
+	return offlineSource{c, summary, unfinished, c.Metrics()}
+}
+
+type offlineSource struct {
+	c          *Offline
+	summary    Fields
+	unfinished int
+	metrics    []Metric
+}
+
+func (s offlineSource) Statistic(metric, statistic string) (float64, uint64) {
+	return statisticOf(s.metrics, metric, statistic)
+}
+
+func (s offlineSource) Figure(name string) (float64, bool) {
+	switch name {
+	case "rejected_requests":
+		return float64(s.c.ended[Rejected]), true
+	case "unfinished_requests":
+		return float64(s.unfinished), true
+	}
+	return s.summary.number(name)
+}
+
+func (s offlineSource) Requests() (completed, all int) { return s.c.ended[Completed], s.c.arrived }

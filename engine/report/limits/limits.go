@@ -1,0 +1,221 @@
+// Package limits decides whether the figures of a run are good enough: it reads expressions such as
+// "p99(ttft_ms) < 300" before the run and evaluates them after it.
+package limits
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Names are the figures that a run will have.
+type Names struct {
+	Metrics []string          // distributions, such as ttft_ms
+	Figures []string          // single figures, such as completed_requests
+	Short   map[string]string // other names of metrics, such as ttft
+}
+
+// Statistics are the words for a figure of a distribution, with their other names.
+var statistics = []struct {
+	name  string
+	words []string
+}{
+	{"mean", []string{"mean", "avg"}}, {"min", []string{"min"}}, {"max", []string{"max"}},
+	{"median", []string{"median", "med", "p50"}}, {"p75", []string{"p75"}}, {"p90", []string{"p90"}}, {"p95", []string{"p95"}},
+	{"p99", []string{"p99"}}, {"std", []string{"std"}}, {"count", []string{"count"}},
+}
+
+func statistic(word string) (string, bool) {
+	for _, s := range statistics {
+		if slices.Contains(s.words, word) {
+			return s.name, true
+		}
+	}
+	return "", false
+}
+
+// Limit is a condition on one figure.
+type Limit struct {
+	Text      string  // as it was written
+	Metric    string  // distribution; empty for a single figure
+	Statistic string  // of the distribution: mean, min, max, median, p75, p90, p95, p99, std or count
+	Figure    string  // single figure
+	Operator  string  // <, <=, >, >=, == or !=
+	Bound     float64 // finite
+	Optional  bool    // holds if there are no samples
+}
+
+// operators, the longer ones first.
+var operators = []string{"<=", ">=", "==", "!=", "<", ">"}
+
+// Parse reads an expression: STATISTIC(METRIC) OPERATOR NUMBER, METRIC.STATISTIC OPERATOR NUMBER or FIGURE OPERATOR NUMBER,
+// with the word optional behind it if a lack of samples is no failure. Names that the run will not have are an error.
+func Parse(text string, names Names) (Limit, error) {
+	l := Limit{Text: strings.Join(strings.Fields(text), " ")}
+	wrong := func(format string, args ...any) (Limit, error) {
+		return Limit{}, fmt.Errorf("limit %q: %s", text, fmt.Sprintf(format, args...))
+	}
+	rest, optional := strings.CutSuffix(l.Text, " optional")
+	l.Optional = optional
+	left, right := "", ""
+	for _, o := range operators {
+		if a, b, found := strings.Cut(rest, o); found && (l.Operator == "" || len(a) < len(left)) {
+			l.Operator, left, right = o, a, b
+		}
+	}
+	if l.Operator == "" {
+		return wrong("there is no operator, allowed: < <= > >= == !=")
+	}
+	bound, err := strconv.ParseFloat(strings.TrimSpace(right), 64)
+	if err != nil || math.IsNaN(bound) || math.IsInf(bound, 0) {
+		return wrong("%q is not a number; units belong to the name of the figure", strings.TrimSpace(right))
+	}
+	l.Bound = bound
+	if reason := l.name(strings.TrimSpace(left), names); reason != "" {
+		return wrong("%s", reason)
+	}
+	return l, nil
+}
+
+// name finds out which figure is meant, or says why none is.
+func (l *Limit) name(text string, names Names) string {
+	word, metric := "", ""
+	if head, tail, called := strings.Cut(text, "("); called {
+		inner, closed := strings.CutSuffix(tail, ")")
+		if !closed {
+			return fmt.Sprintf("%q lacks a closing bracket", text)
+		}
+		word, metric = strings.TrimSpace(head), strings.TrimSpace(inner)
+	} else if head, tail, dotted := strings.Cut(text, "."); dotted {
+		word, metric = tail, head
+	} else if slices.Contains(names.Figures, text) {
+		l.Figure = text
+		return ""
+	} else if head, tail, _ := strings.Cut(text, "_"); slices.Contains(names.Metrics, tail) {
+		word, metric = head, tail
+	} else {
+		return fmt.Sprintf("there is no figure %q%s", text, suggest(text, names))
+	}
+	if long, ok := names.Short[metric]; ok {
+		metric = long
+	}
+	if !slices.Contains(names.Metrics, metric) {
+		return fmt.Sprintf("there is no metric %q, allowed: %s", metric, strings.Join(names.Metrics, ", "))
+	}
+	s, ok := statistic(word)
+	if !ok {
+		return fmt.Sprintf("there is no statistic %q, allowed: mean, min, max, median, p75, p90, p95, p99, std, count", word)
+	}
+	l.Metric, l.Statistic = metric, s
+	return ""
+}
+
+// suggest names figures that share a beginning or an end with a wrong name.
+func suggest(text string, names Names) string {
+	var near []string
+	for _, f := range slices.Concat(names.Figures, names.Metrics) {
+		if strings.Contains(f, text) || text != "" && strings.Contains(text, f) || common(f, text) >= 6 {
+			near = append(near, f)
+		}
+	}
+	if len(near) == 0 || len(near) > 6 {
+		return ", see --help for the names"
+	}
+	return ", did you mean " + strings.Join(near, " or ")
+}
+
+func common(a, b string) (n int) {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// Source gives the figures of a run.
+type Source interface {
+	// Statistic returns a statistic of a distribution and its number of samples. Without samples the value means nothing.
+	Statistic(metric, statistic string) (value float64, samples uint64)
+	// Figure returns a single figure; ok is false if it does not exist in this run.
+	Figure(name string) (value float64, ok bool)
+	// Requests returns how many requests were complete, of how many.
+	Requests() (completed, all int)
+}
+
+// Outcome is whether a limit holds. OK is true if it does.
+type Outcome struct {
+	Expression string   `json:"expr"`
+	OK         bool     `json:"ok"`
+	Actual     *float64 `json:"actual"`            // nil without samples
+	Samples    *uint64  `json:"samples,omitempty"` // of the distribution
+	Reason     string   `json:"reason,omitempty"`  // why it does not hold, if not for the value
+}
+
+// Check evaluates a limit. A figure without samples fails unless the limit is optional.
+func (l Limit) Check(s Source) Outcome {
+	o := Outcome{Expression: l.Text}
+	if l.Metric == "" {
+		value, ok := s.Figure(l.Figure)
+		if !ok {
+			o.OK, o.Reason = l.Optional, "this run has no such figure"
+			return o
+		}
+		o.Actual, o.OK = &value, l.holds(value)
+		return o
+	}
+	value, samples := s.Statistic(l.Metric, l.Statistic)
+	o.Samples = &samples
+	if l.Statistic == "count" {
+		value = float64(samples)
+	} else if samples == 0 {
+		completed, all := s.Requests()
+		o.OK, o.Reason = l.Optional, fmt.Sprintf("no samples (%d of %d requests completed)", completed, all)
+		return o
+	}
+	o.Actual, o.OK = &value, l.holds(value)
+	return o
+}
+
+func (l Limit) holds(x float64) bool {
+	switch l.Operator {
+	case "<":
+		return x < l.Bound
+	case "<=":
+		return x <= l.Bound
+	case ">":
+		return x > l.Bound
+	case ">=":
+		return x >= l.Bound
+	case "==":
+		return x == l.Bound
+	}
+	return x != l.Bound
+}
+
+// String describes the outcome in a line.
+func (o Outcome) String() string {
+	verdict := "failed"
+	if o.OK {
+		verdict = "ok"
+	}
+	switch {
+	case o.Reason != "":
+		return fmt.Sprintf("%-6s  %s: %s", verdict, o.Expression, o.Reason)
+	case o.Samples != nil:
+		return fmt.Sprintf("%-6s  %s: %s (%d samples)", verdict, o.Expression, strconv.FormatFloat(*o.Actual, 'f', -1, 64), *o.Samples)
+	}
+	return fmt.Sprintf("%-6s  %s: %s", verdict, o.Expression, strconv.FormatFloat(*o.Actual, 'f', -1, 64))
+}
+
+// CheckAll evaluates limits and reports whether all hold.
+func CheckAll(list []Limit, s Source) (outcomes []Outcome, ok bool) {
+	ok = true
+	outcomes = []Outcome{}
+	for _, l := range list {
+		o := l.Check(s)
+		outcomes = append(outcomes, o)
+		ok = ok && o.OK
+	}
+	return outcomes, ok
+}

@@ -1,0 +1,103 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// OfflineText is what the summary of an offline run for people needs beside the figures.
+type OfflineText struct {
+	Unfinished  int  // requests that had not ended
+	Interrupted bool // by a signal
+	Notes       []string
+}
+
+// offlineLabels name the metrics of an offline run for people.
+var offlineLabels = map[string]string{"ttft_ms": "TTFT ms", "ttst_ms": "TTST ms", "tpot_ms": "TPOT ms/request", "itl_ms": "ITL ms (gaps)",
+	"e2e_latency_ms": "E2E ms", "output_token_throughput_per_user": "tokens/s/user"}
+
+// WriteText writes the figures for people, in lines of at most width cells (at least 80). Figures without samples are
+// shown as missing, not as 0.
+func (c *Offline) WriteText(w io.Writer, summary Fields, t OfflineText, width int) error {
+	var b bytes.Buffer
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-12s%s\n", name, fmt.Sprintf(format, args...))
+	}
+	figure := func(key string) float64 {
+		x, _ := summary.number(key)
+		return x
+	}
+	cut := ""
+	if t.Interrupted {
+		cut = ", INTERRUPTED"
+	}
+	line("duration", "%s s simulated, %s s wall clock%s", decimal(figure("duration_ms")/1000, 2), decimal(figure("wall_time_ms")/1000, 2), cut)
+	line("requests", "%s arrived, %s completed, %s rejected, %s failed, %s unfinished", whole(c.arrived), whole(c.ended[Completed]),
+		whole(c.ended[Rejected]), whole(c.ended[Failed]), whole(t.Unfinished))
+	line("throughput", "%s requests/s, tokens/s: %s in, %s out", decimal(figure("request_throughput_rps"), 2),
+		decimal(figure("input_throughput_tok_s"), 1), decimal(figure("output_throughput_tok_s"), 1))
+	line("tokens", "%s in, %s out, %s prefill tokens computed", whole(c.input), whole(c.output), whole(c.committed))
+	line("cache", "hit rate %s, reused incl. re-admission %s", portion(c.reused, c.input), portion(c.reusedMax, c.input))
+	line("workers", "%s worker seconds (prefill %s), %s GPU hours", decimal(figure("prefill_worker_seconds")+figure("decode_worker_seconds"), 1),
+		decimal(figure("prefill_worker_seconds"), 1), decimal(figure("gpu_hours"), 4))
+	c.writeLatencies(&b, width)
+	if c.ended[Completed] < c.arrived {
+		fmt.Fprintf(&b, "of %s of %s requests, those that completed\n", whole(c.ended[Completed]), whole(c.arrived))
+	}
+	if !c.o.Bounds.none() {
+		c.writeGoodput(&b, figure)
+	}
+	for _, n := range t.Notes {
+		fmt.Fprintf(&b, "note: %s\n", n)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func portion(part, whole uint64) string {
+	if whole == 0 {
+		return none
+	}
+	p := float64(part) / float64(whole)
+	return percent(&p)
+}
+
+func (c *Offline) writeLatencies(b *bytes.Buffer, width int) {
+	shown := columns(width)
+	fmt.Fprintf(b, "\n%-*s", labelWidth, "latency")
+	for _, name := range shown {
+		fmt.Fprintf(b, "%*s", numberWidth, strings.Replace(name, "median", "p50", 1))
+	}
+	fmt.Fprintf(b, "%*s\n", numberWidth, "samples")
+	for _, m := range c.Metrics() {
+		fmt.Fprintf(b, "%-*s", labelWidth, offlineLabels[m.Name])
+		values := map[string]float64{}
+		for _, s := range m.Statistics() {
+			values[s.Name] = s.Value
+		}
+		for _, name := range shown {
+			text := none
+			if m.Samples > 0 {
+				text = milliseconds(values[name])
+			}
+			fmt.Fprintf(b, "%*s", numberWidth, text)
+		}
+		fmt.Fprintf(b, "%*s\n", numberWidth, whole(m.Samples))
+	}
+}
+
+func (c *Offline) writeGoodput(b *bytes.Buffer, figure func(string) float64) {
+	var bounds []string
+	for _, x := range []struct {
+		name  string
+		value float64
+	}{{"TTFT", c.o.Bounds.TTFT}, {"ITL", c.o.Bounds.ITL}, {"E2E", c.o.Bounds.E2E}} {
+		if x.value > 0 {
+			bounds = append(bounds, fmt.Sprintf("%s <= %s ms", x.name, decimal(x.value, 1)))
+		}
+	}
+	fmt.Fprintf(b, "\n%-12s%s: %s of %s requests, %s/s, %s tokens/s\n", "goodput", strings.Join(bounds, ", "), whole(c.good), whole(c.ended[Completed]),
+		decimal(figure("goodput_request_throughput_rps"), 2), decimal(figure("goodput_output_throughput_tok_s"), 1))
+}
