@@ -49,13 +49,32 @@ func (g *Generator) stream(ctx context.Context, id string, o *order, tokens *liv
 			d.token(t)
 		}
 		if end != live.Open {
-			d.end(end, early)
-			return s.Finish() == nil
+			return d.conclude(ctx, end, early)
 		}
 		if s.Flush() != nil {
 			return false
 		}
 	}
+}
+
+// conclude ends the answer and reports whether that was possible.
+func (d *delivery) conclude(ctx context.Context, end live.End, early bool) bool {
+	if d.ending == nil {
+		d.end(end, early)
+		return d.out.Finish() == nil
+	}
+	if d.out.Flush() != nil {
+		return false
+	}
+	switch text, err := d.ending(ctx, end); {
+	case err != nil:
+		return false
+	case text != "":
+		d.put(&output{failure: text})
+	default:
+		d.end(end, early)
+	}
+	return d.out.Finish() == nil
 }
 
 func (d *delivery) token(t live.Token) {

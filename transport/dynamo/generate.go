@@ -36,8 +36,8 @@ type Generator struct {
 	// not block.
 	Prefilled func(request string, rank int)
 
-	// Handoff starts the decode side or the source side of a disaggregated request; nil: this worker has none.
-	Handoff func(ctx context.Context, b *Bootstrap) error
+	// Handoffs joins requests with their other halves; nil: this worker is neither a prefill nor a decode worker.
+	Handoffs *Handoffs
 
 	count atomic.Uint64 // of requests, for their tokens
 }
@@ -50,6 +50,12 @@ type order struct {
 	placed  bool // a router chose the rank
 	prefill bool // the answer is for a decode worker
 	native  *native
+
+	handoff   *Bootstrap  // to be joined with another worker's request; nil: stands alone
+	started   func()      // called when the frontend was told that the request is being answered; nil: nothing to do
+	abandoned func()      // called instead if it could not be told
+	ending    ending      // nil: the answer ends with its stream
+	complete  atomic.Bool // all tokens of the answer were sent
 }
 
 // Serve answers one request.
@@ -60,17 +66,27 @@ func (g *Generator) Serve(ctx context.Context, r *requestplane.Request, s *reque
 		_ = s.Refuse(clientMistake(err.Error()))
 		return
 	}
-	o, refusal := g.order(ctx, r.ID, body)
+	o, refusal := g.order(r.ID, body)
 	if refusal != nil {
 		g.refuse(s, refusal)
 		return
 	}
-	tokens, err := g.Worker.Submit(o.request)
-	if err != nil {
-		g.refuse(s, submitRefusal(err))
+	tokens, refusal := g.begin(ctx, r.ID, o)
+	if refusal != nil {
+		g.refuse(s, refusal)
 		return
 	}
-	if s.Accept() != nil || !g.stream(ctx, r.ID, o, tokens, s) {
+	if err := s.Accept(); err != nil {
+		tokens.Cancel()
+		if o.abandoned != nil {
+			o.abandoned()
+		}
+		return
+	}
+	if o.started != nil {
+		o.started()
+	}
+	if !g.stream(ctx, r.ID, o, tokens, s) {
 		tokens.Cancel()
 	}
 }
@@ -129,7 +145,7 @@ func shutdown(err error) requestplane.Failure {
 }
 
 // order checks a request and turns it into one for the engine.
-func (g *Generator) order(ctx context.Context, id string, body *Preprocessed) (*order, *refusal) {
+func (g *Generator) order(id string, body *Preprocessed) (*order, *refusal) {
 	config := g.Worker.Config()
 	prefill := config.Role == engine.PrefillRole
 	o := &order{prefill: prefill, request: live.Request{Label: id, Prompt: body.Tokens, Rank: -1}}
@@ -149,8 +165,11 @@ func (g *Generator) order(ctx context.Context, id string, body *Preprocessed) (*
 			Diagnostic: "max_output_tokens must be specified for mocker",
 			Public:     "`max_output_tokens` (or `max_tokens`) is required by the mocker worker"}}
 	}
-	if r := g.handoff(ctx, config.Role, body.Bootstrap); r != nil {
+	if r := g.checkHandoff(&config, body.Bootstrap); r != nil {
 		return nil, r
+	}
+	if config.Role != engine.Aggregated {
+		o.handoff = body.Bootstrap
 	}
 	if r := g.measure(o, id, body); r != nil {
 		return nil, r
@@ -210,24 +229,4 @@ func (g *Generator) recorded(id string, o *order, annotations []string) ([]uint3
 		return g.Replay.Lookup(o.native.id(id))
 	}
 	return nil, false
-}
-
-// handoff checks the part of a request that connects a prefill and a decode worker.
-func (g *Generator) handoff(ctx context.Context, role engine.Role, b *Bootstrap) *refusal {
-	switch {
-	case b == nil || role == engine.Aggregated && b.Handoff == nil:
-		return nil
-	case role == engine.Aggregated:
-		return g.pedantic("aggregated mocker request cannot carry handoff metadata")
-	case b.Handoff == nil:
-		return g.pedantic("disaggregated mocker requires a handoff ID")
-	case g.Handoff == nil:
-		side := map[bool]string{true: "source", false: "destination"}[role == engine.PrefillRole]
-		return &refusal{failure: requestplane.Failure{Reason: requestplane.Unclassified,
-			Diagnostic: side + " handoff manager is not initialized"}, early: true}
-	}
-	if err := g.Handoff(ctx, b); err != nil {
-		return &refusal{failure: requestplane.Failure{Reason: requestplane.Unclassified, Diagnostic: err.Error()}, early: true}
-	}
-	return nil
 }

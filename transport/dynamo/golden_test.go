@@ -2,18 +2,16 @@ package dynamo
 
 import (
 	"bytes"
-	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
+	"time"
 
 	"mockbench/engine"
 	"mockbench/engine/live"
@@ -48,7 +46,6 @@ type setup struct {
 	quirks    bool
 	reasoning *outputs.Reasoning
 	replay    string // response trace
-	handoff   func(context.Context, *Bootstrap) error
 }
 
 // plain is a vLLM worker whose passes take the given times.
@@ -81,8 +78,11 @@ func startKept(t testing.TB, s setup) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &Generator{Worker: worker, Seed: 1, Quirks: s.quirks, Reasoning: s.reasoning, Handoff: s.handoff,
+	g := &Generator{Worker: worker, Seed: 1, Quirks: s.quirks, Reasoning: s.reasoning,
 		Log: slog.New(slog.DiscardHandler)}
+	if s.config.Role != engine.Aggregated {
+		g.Handoffs = NewHandoffs(worker, nil, time.Minute, g.Log)
+	}
 	if s.replay != "" {
 		if g.Replay, err = outputs.ReadTable(strings.NewReader(s.replay)); err != nil {
 			t.Fatal(err)
@@ -96,6 +96,7 @@ func startKept(t testing.TB, s setup) *rig {
 
 type goldenCase struct {
 	Name   string
+	Why    string
 	Input  json.RawMessage
 	Expect json.RawMessage
 }
@@ -136,7 +137,6 @@ func recorded(group string, slow bool) setup {
 		s.config.Role = engine.PrefillRole
 	case "decode":
 		s.config.Role = engine.DecodeRole
-		s.handoff = dialBootstrap
 	case "kv-router-dp2":
 		s.ranks = 2
 	case "maxlen64-dp2-reasoning-replay":
@@ -146,18 +146,6 @@ func recorded(group string, slow bool) setup {
 		s.replay = `{"request_id":"r1","output_length":3,"output_token_ids":[70,71,72]}`
 	}
 	return s
-}
-
-// dialBootstrap is the first step of a decode worker: it connects to the prefill worker.
-func dialBootstrap(_ context.Context, b *Bootstrap) error {
-	c, err := net.Dial("tcp", net.JoinHostPort(b.Host, fmt.Sprint(b.Port)))
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return errors.New("bootstrap connection failed: Connection refused (os error 111)")
-	}
-	if err != nil {
-		return err
-	}
-	return c.Close()
 }
 
 func TestGoldenRequestPlane(t *testing.T) {

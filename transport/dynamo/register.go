@@ -34,7 +34,7 @@ type Options struct {
 	Quirks    bool   // answer client mistakes exactly as the reference does
 	Reasoning *outputs.Reasoning
 	Replay    *outputs.Table
-	Handoff   func(context.Context, *Bootstrap) error // see Generator
+	Handoffs  *Handoffs // see Generator
 	Log       *slog.Logger
 }
 
@@ -109,7 +109,7 @@ func (r *Registration) announce(ctx context.Context) error {
 
 func (r *Registration) generator() *Generator {
 	g := &Generator{Worker: r.o.Worker, Index: r.o.Index, Seed: r.o.Seed, Quirks: r.o.Quirks, Reasoning: r.o.Reasoning,
-		Replay: r.o.Replay, Handoff: r.o.Handoff, Log: r.log}
+		Replay: r.o.Replay, Handoffs: r.o.Handoffs, Log: r.log}
 	if r.o.Events != nil {
 		if s := r.o.Events.Sequences(); s != nil {
 			g.Prefilled = s.PrefillCompleted
