@@ -201,7 +201,7 @@ func TestEmbeddedNATS(t *testing.T) {
 	}
 }
 
-func fetch(t *testing.T, address string) string {
+func fetch(t testing.TB, address string) string {
 	t.Helper()
 	r, err := http.Get(address)
 	if err != nil {

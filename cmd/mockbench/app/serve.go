@@ -21,6 +21,7 @@ import (
 	"mockbench/transport/dynamo"
 	"mockbench/transport/embeddednats"
 	"mockbench/transport/eventplane"
+	"mockbench/transport/metrics"
 	"mockbench/transport/modelcard"
 	"mockbench/transport/requestplane"
 	"mockbench/transport/status"
@@ -44,6 +45,8 @@ type serving struct {
 	events   *nats.Conn           // of the event plane; nil without
 	broker   *embeddednats.Server // nil unless wanted
 	status   *status.Server       // nil if not wanted
+	families *metrics.Families
+	shown    []*metrics.Worker // by number
 	env      requestplane.Environment
 	fleet    *fleet
 	figures  *figures
@@ -98,6 +101,9 @@ func (s *serving) open(ctx context.Context) (err error) {
 		p.logger("status").Info("health and metrics", "port", s.status.Port())
 	}
 	if err := s.openPlanes(ctx, registry); err != nil {
+		return err
+	}
+	if err := s.openMetrics(registry); err != nil {
 		return err
 	}
 	if s.replay, err = loadReplay(p); err != nil {
@@ -172,7 +178,7 @@ func (s *serving) startOne(ctx context.Context, i int) error {
 	plane, err := eventplane.Open(eventplane.Options{
 		Opener:   s.opener,
 		Endpoint: eventplane.Endpoint(s.endpoint), Worker: id, Ranks: int(l.DPSize),
-		KVEvents:  l.Engine.EnablePrefixCaching && l.Engine.Role != engine.DecodeRole,
+		KVEvents:  publishesKVEvents(&l.Engine),
 		Sequences: l.Engine.Role != engine.PrefillRole, Wires: wires, Log: s.p.logger("eventplane"),
 	})
 	if err != nil {
@@ -181,11 +187,13 @@ func (s *serving) startOne(ctx context.Context, i int) error {
 	s.mu.Lock()
 	s.planes = append(s.planes, plane)
 	s.mu.Unlock()
-	readers := append([]engine.Reader{s.figures.reader(i)}, plane.Readers()...)
+	s.shown[i] = s.families.Worker(requestplane.Name{Instance: id}.InstanceHex(), int(l.DPSize))
+	readers := append([]engine.Reader{s.figures.reader(i), s.shown[i]}, plane.Readers()...)
 	w, err := s.p.startWorker(ctx, s.fleet, i, l.Startup(), readers...)
 	if err != nil {
 		return err
 	}
+	s.shown[i].Slip(w.Slip)
 	r, err := dynamo.Register(ctx, dynamo.Options{Worker: w, Server: s.server, Store: member, Events: plane, Endpoint: s.endpoint,
 		ID: id, Card: s.card, Device: discovery.Device(os.LookupEnv), Codec: s.env.Codec, Index: i, Seed: s.p.s.Seed,
 		Quirks: s.p.s.Quirks, Reasoning: reasoning(l), Replay: s.replay, Log: log})
