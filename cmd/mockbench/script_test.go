@@ -31,7 +31,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"start": start, "signal": send, "finish": finish, "await": await, "exit": exit, "headof": headOf,
+			"start": start, "startterm": startOnTerminal, "press": press, "signal": send, "finish": finish, "await": await, "exit": exit, "headof": headOf,
 			"occupy": occupy, "noescapes": noEscapes, "oneline": oneLine, "count": count,
 		},
 	})
@@ -63,6 +63,28 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(p.run(ts, path, args[0], args[1:]))
 	processes(ts)[args[0]] = p
 	ts.Defer(func() { p.cmd.Process.Kill(); <-p.done })
+}
+
+// startterm NAME ARGS... starts the program on a terminal; what it draws goes to NAME.out.
+func startOnTerminal(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: startterm name args...")
+	}
+	p := &process{}
+	path, err := lookUp(ts, "mockbench")
+	ts.Check(err)
+	ts.Check(p.runOnTerminal(ts, path, args[0], args[1:]))
+	processes(ts)[args[0]] = p
+	ts.Defer(func() { p.cmd.Process.Kill(); <-p.done })
+}
+
+// press NAME KEYS sends keys to a program on a terminal.
+func press(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: press name keys")
+	}
+	_, err := processes(ts)[args[0]].keys.Write([]byte(args[1]))
+	ts.Check(err)
 }
 
 // signal NAME TERM|INT|HUP sends a signal to a started program.

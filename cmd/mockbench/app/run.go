@@ -121,12 +121,19 @@ func die(sig os.Signal) {
 func (p *program) watch(j *job) end {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	spawn.Go("goal", func() { cancel(p.untilGoal(ctx, j)) })
+	running, draining := context.WithCancel(ctx)
+	defer draining()
+	spawn.Go("goal", func() {
+		if err := p.untilGoal(running, j); running.Err() == nil {
+			cancel(err)
+		}
+	})
 	err := ui.Run(ctx, ui.Options{
 		Model: j.model, Backend: string(p.s.Launch.Engine.Backend), Fleet: j.fleet.sources, Clock: j.fleet.clock,
 		NoDelay: noDelay(p.s), Status: j.planes, Window: j.figures.window, Routing: j.routing, Log: &p.ring,
 		Crash: p.crashed, FPS: p.s.Screen.FPS, NoMouse: p.s.Screen.NoMouse, Colors: p.colors(),
 		Drain: func(ctx context.Context, progress func(ui.Draining)) {
+			draining() // a load that ends now has not reached its goal
 			ctx, cancel := context.WithTimeout(ctx, j.grace)
 			defer cancel()
 			j.drain(ctx, progress)
