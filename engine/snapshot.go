@@ -48,8 +48,13 @@ type Snapshot struct {
 	Queued    int            // length of the whole queue
 	Deferred  []RequestState // requests that wait for the host tier, in order
 	Host      HostState
+	Ratio     TokenRatio
 	Load      Load
 }
+
+// TokenRatio is the share of the remaining output of running requests that an SGLang rank sets aside before it admits
+// more; all 0 for other engines. After a retraction Now may lie outside of Min and Init.
+type TokenRatio struct{ Now, Min, Init float64 }
 
 // HostState is the state of the host tier of a rank; Capacity is 0 without one.
 type HostState struct {

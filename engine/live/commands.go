@@ -100,11 +100,16 @@ func (d *driver) cancel(f *flight) {
 	case !f.queued:
 		d.cancelUnread(f)
 	case !f.ended:
-		now := d.command()
-		result := d.group.Cancel(f.stream.Rank, f.request.ID, now, true)
-		d.cancelled(f)
-		d.follow(f.stream.Rank, now, result)
+		d.takeOut(f, Cancelled)
 	}
+}
+
+// takeOut takes a request out of the engine.
+func (d *driver) takeOut(f *flight, end End) {
+	now := d.command()
+	result := d.group.Cancel(f.stream.Rank, f.request.ID, now, true)
+	d.cancelled(f, end)
+	d.follow(f.stream.Rank, now, result)
 }
 
 // cancelUnread ends a request that the engine does not have yet.
@@ -118,8 +123,8 @@ func (d *driver) cancelUnread(f *flight) bool {
 }
 
 // cancelled ends the stream of a request that was taken out of the engine.
-func (d *driver) cancelled(f *flight) {
-	d.end(f, Cancelled, nil)
+func (d *driver) cancelled(f *flight, end End) {
+	d.end(f, end, nil)
 	f.stream.wake()
 	for _, q := range d.requests {
 		q.Cancelled(f.stream.Rank, &f.request, d.time)

@@ -110,7 +110,7 @@ func (d *driver) withdraw(t *Transfer) bool {
 		if !applied {
 			result = d.group.Cancel(t.Rank, f.request.ID, d.command(), true)
 		}
-		d.cancelled(f)
+		d.cancelled(f, Cancelled)
 		d.follow(t.Rank, d.time, result)
 		applied = true
 	}
@@ -165,9 +165,14 @@ func (d *driver) follow(rank int, now engine.Time, result engine.CancelResult) {
 	for _, h := range result.Steps {
 		d.progress(h, now)
 	}
+	told := &engine.Pass{Rank: rank, Start: now, ComputeStart: now, RankEnd: now, End: now, Idle: true, Effect: true,
+		Transfers: result.Transfers}
 	if result.Events != nil && !d.running {
-		d.record(&engine.Pass{Rank: rank, Start: now, ComputeStart: now, RankEnd: now, End: now, Idle: true,
-			Events: *result.Events, Load: d.group.Rank(rank).Load(), Effect: true})
+		told.Events = *result.Events
+	}
+	if len(told.Events.List)+len(told.Transfers) > 0 {
+		told.Load = d.group.Rank(rank).Load()
+		d.record(told)
 	}
 	d.rearm()
 	if l := d.group.Rank(rank).Load(); !d.running || l.Running+l.Waiting == 0 {

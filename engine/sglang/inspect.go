@@ -8,6 +8,7 @@ import (
 // Inspect implements engine.Scheduler.
 func (s *Scheduler) Inspect(v *engine.Snapshot) {
 	v.Rank, v.Time, v.BlockSize, v.Load = s.rank, s.pass.End, s.page, s.Load()
+	v.Ratio = engine.TokenRatio{Now: s.ratio.now, Min: s.ratio.min, Init: s.ratio.init}
 	v.Blocks = s.states(v.Blocks)
 	v.Counts = [len(v.Counts)]int{}
 	for _, state := range v.Blocks {
@@ -83,4 +84,23 @@ func (s *Scheduler) Block(n int32) engine.BlockInfo {
 		}
 	}
 	return info
+}
+
+// Tree implements engine.TreeInspector with the radix tree.
+func (s *Scheduler) Tree(limit int) engine.PrefixTree {
+	var branches []engine.Branch
+	var path []int // indexes of the nodes on the way down
+	s.pool.Walk(func(n *radix.Node, depth int) {
+		pages := n.Pages()
+		b := engine.Branch{Parent: -1, Blocks: len(pages), Requests: n.Locks()}
+		if depth > 0 {
+			b.Parent = path[depth-1]
+		}
+		if last := pages[len(pages)-1]; s.pages.announced[last] {
+			b.Hash = s.pages.hash[last]
+		}
+		path = append(path[:depth], len(branches))
+		branches = append(branches, b)
+	})
+	return engine.Widest(branches, limit)
 }

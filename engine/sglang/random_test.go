@@ -185,6 +185,9 @@ func (r *rig) check() {
 			r.t.Fatalf("a node has %d locks, %d requests use it", n.Locks(), locks[n])
 		}
 	})
+	if tree := s.Tree(1000); tree.Blocks != s.pool.Evictable()+s.pool.Protected() || len(tree.Nodes) != tree.All {
+		r.t.Fatalf("the tree %+v has %d pages, %d are evictable and %d protected", tree, tree.Blocks, s.pool.Evictable(), s.pool.Protected())
+	}
 	for h, stored := range r.index {
 		if stored != announced[h] {
 			r.t.Fatalf("block %x: events say %v, the rank %v", h, stored, announced[h])

@@ -210,11 +210,43 @@ func invariants(s *vllm.Scheduler, cfg engine.Config) error {
 	for _, r := range snapshot.Running {
 		owned -= r.Blocks
 	}
+	if err := treeInvariants(s, cfg); err != nil {
+		return err
+	}
 	if owned != 0 {
 		return fmt.Errorf("the owners of blocks are off by %d", owned)
 	}
 	if waiting := len(snapshot.Waiting); waiting != l.Waiting || slices.ContainsFunc(snapshot.Waiting, func(r engine.RequestState) bool { return r.Blocks > 0 }) {
 		return fmt.Errorf("%d waiting, load %+v, rows %v", waiting, l, snapshot.Waiting)
+	}
+	return nil
+}
+
+// treeInvariants checks that the tree holds each hash of the pool once, below its parent if the pool has that.
+func treeInvariants(s *vllm.Scheduler, cfg engine.Config) error {
+	hashes := map[uint64]engine.BlockInfo{}
+	for u := range int32(cfg.NumGPUBlocks) {
+		if b := s.Block(u); b.Hash != 0 {
+			hashes[b.Hash] = b
+		}
+	}
+	tree := s.Tree(cfg.NumGPUBlocks)
+	if tree.Blocks != len(hashes) || len(tree.Nodes) != tree.All {
+		return fmt.Errorf("the tree %+v does not hold %d blocks", tree, len(hashes))
+	}
+	var path []engine.TreeNode
+	for _, n := range tree.Nodes {
+		path = append(path[:n.Depth], n)
+		first := hashes[n.Hash]
+		for range n.Blocks - 1 {
+			first = hashes[first.Parent]
+		}
+		switch _, parent := hashes[first.Parent]; {
+		case n.Depth == 0 && parent && first.HasParent:
+			return fmt.Errorf("node %+v is at the top, its parent is in the pool", n)
+		case n.Depth > 0 && path[n.Depth-1].Hash != first.Parent:
+			return fmt.Errorf("node %+v is below %+v, its parent is %x", n, path[n.Depth-1], first.Parent)
+		}
 	}
 	return nil
 }
