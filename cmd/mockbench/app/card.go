@@ -37,8 +37,8 @@ func modelError(err error) error {
 	return err
 }
 
-// makeCard makes the model card that all workers of the process advertise.
-func (s *serving) makeCard() (json.RawMessage, error) {
+// makeCard makes the model card of the workers of the process, which differ in their bootstrap port alone.
+func (s *serving) makeCard() (*modelcard.Card, error) {
 	l := s.p.s.Launch
 	topology, err := modelcard.ReadTopology(os.Getenv)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *serving) makeCard() (json.RawMessage, error) {
 	if o.SelfHost != "" {
 		s.offerFiles(o, card)
 	}
-	return json.Marshal(card)
+	return card, nil
 }
 
 // selfHost makes the card point at the status server for the model's files, so that a frontend on another machine gets

@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -52,12 +51,13 @@ type serving struct {
 	figures  *figures
 
 	replay *outputs.Table  // recorded answers, nil if there are none
-	card   json.RawMessage // of every worker: making it reads the files
+	card   *modelcard.Card // of every worker, without its bootstrap port: making it reads the files
 
 	mu            sync.Mutex // guards what follows
 	registrations []*dynamo.Registration
 	planes        []*eventplane.Plane
 	wires         []*vllmwire.Wire
+	handoffs      []*dynamo.Handoffs
 	closing       sync.Once
 }
 
@@ -194,8 +194,12 @@ func (s *serving) startOne(ctx context.Context, i int) error {
 		return err
 	}
 	s.shown[i].Slip(w.Slip)
+	handoffs, card, err := s.openHandoffs(l, w)
+	if err != nil {
+		return fmt.Errorf("worker %d: %w", i, err)
+	}
 	r, err := dynamo.Register(ctx, dynamo.Options{Worker: w, Server: s.server, Store: member, Events: plane, Endpoint: s.endpoint,
-		ID: id, Card: s.card, Device: discovery.Device(os.LookupEnv), Codec: s.env.Codec, Index: i, Seed: s.p.s.Seed,
+		ID: id, Card: card, Handoffs: handoffs, Device: discovery.Device(os.LookupEnv), Codec: s.env.Codec, Index: i, Seed: s.p.s.Seed,
 		Quirks: s.p.s.Quirks, Reasoning: reasoning(l), Replay: s.replay, Log: log})
 	if err != nil {
 		return err
@@ -268,6 +272,7 @@ func (s *serving) takeBack() {
 	}
 	registrations.Wait()
 	s.fleet.close()
+	s.closeHandoffs()
 	if s.store != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		if err := s.store.Close(ctx); err != nil {

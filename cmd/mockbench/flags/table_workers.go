@@ -2,9 +2,9 @@ package flags
 
 var workerFlags = []*Flag{
 	{Name: "--disaggregation-mode", Kind: String, Arg: "ROLE", Allowed: []string{"agg", "prefill", "decode"}, Group: GroupDisagg,
-		Help: "Role of the workers (agg).", Later: "prefill decode"},
-	{Name: "--is-prefill-worker", Group: GroupDisagg, Help: "Deprecated, use --disaggregation-mode prefill.", Later: "all"},
-	{Name: "--is-decode-worker", Group: GroupDisagg, Help: "Deprecated, use --disaggregation-mode decode.", Later: "all"},
+		Help: "Role of the workers (agg)."},
+	{Name: "--is-prefill-worker", Group: GroupDisagg, Help: "Deprecated, use --disaggregation-mode prefill."},
+	{Name: "--is-decode-worker", Group: GroupDisagg, Help: "Deprecated, use --disaggregation-mode decode."},
 	{Name: "--bootstrap-ports", Kind: String, Arg: "PORT,...", Group: GroupDisagg, Help: "Bootstrap port of each prefill worker."},
 	{Name: "--kv-transfer-bandwidth", Kind: Float, Arg: "GBPS", Group: GroupDisagg, Field: "engine.kv_transfer_bandwidth",
 		Help: "Bandwidth of KV transfers in GB/s; 0 means no delay."},

@@ -29,6 +29,9 @@ func (r *resolver) withoutEffect(file bool) {
 	if len(r.s.Ports.Bootstrap) > 0 && r.s.Role != engine.PrefillRole {
 		r.warn("--bootstrap-ports has no effect with role %s", r.s.Role)
 	}
+	if len(r.s.Ports.Bootstrap) > 0 && r.s.Role == engine.PrefillRole && e.Backend == engine.TRTLLM {
+		r.warn("--bootstrap-ports has no effect with engine %s, which prefills and decodes one after the other", e.Backend)
+	}
 	if len(r.s.Ports.ZMQEvents) > 0 && (!e.EnablePrefixCaching || r.s.Role == engine.DecodeRole) {
 		r.warn("--zmq-kv-events-ports has no effect because this worker publishes no KV events")
 	}
@@ -85,8 +88,8 @@ func Refuse(v *flags.Values, s *Settings) error {
 	if h := s.Launch.Engine.HostOffload; h != nil && h.Scope == engine.ScopeShared {
 		return fmt.Errorf("engine.native_host_offload.scope: got %s, a live worker has only %s", h.Scope, engine.ScopeRank)
 	}
-	if s.Launch.Engine.Role != engine.Aggregated {
-		return fmt.Errorf("engine.worker_type: got %s, not supported by this build, allowed: aggregated", s.Launch.Engine.Role)
+	if role := s.Launch.Engine.Role; s.Load != nil && role != engine.Aggregated {
+		return fmt.Errorf("engine.worker_type: got %s, a built-in load needs %s workers", role, engine.Aggregated)
 	}
 	return s.CheckPorts()
 }

@@ -1,6 +1,10 @@
 package settings
 
-import "fmt"
+import (
+	"fmt"
+
+	"mockbench/engine"
+)
 
 // CheckPorts refuses ports that two users of the process would share, and ports of ranks beyond the range.
 func (s *Settings) CheckPorts() error {
@@ -32,6 +36,13 @@ func (s *Settings) CheckPorts() error {
 				if err := claim(list.flag, w, rank, port); err != nil {
 					return err
 				}
+			}
+		}
+	}
+	if s.Launch.Engine.Role == engine.PrefillRole {
+		for w, port := range s.Ports.Bootstrap {
+			if err := claim("--bootstrap-ports", w, 0, port); err != nil {
+				return err
 			}
 		}
 	}

@@ -69,7 +69,9 @@ func TestRefusals(t *testing.T) {
 	for line, want := range map[string]string{
 		"--model-name x":                                        "",
 		"--discovery-backend kubernetes":                        "",
-		"--discovery-backend file --disaggregation-mode decode": "--disaggregation-mode: got decode",
+		"--discovery-backend file --disaggregation-mode decode": "",
+		"--discovery-backend file --is-prefill-worker":          "",
+		"--profile demo --disaggregation-mode prefill":          "engine.worker_type: got prefill",
 		"--discovery-backend file --response-plane quic":        "--response-plane: got quic",
 		"--discovery-backend file --event-plane nats":           "",
 		"--discovery-backend file --disaggregation-mode agg":    "",
@@ -89,10 +91,11 @@ func TestRefusals(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	for line, want := range map[string]string{
-		"--ais-system h100_sxm":                              "--ais-system has no effect without --ais-perf-model",
-		"--bootstrap-ports 9000":                             "no effect with role aggregated",
-		"--zmq-kv-events-ports 1 --no-enable-prefix-caching": "publishes no KV events",
-		"--profile demo --event-plane nats":                  "no effect on a built-in load",
+		"--ais-system h100_sxm":  "--ais-system has no effect without --ais-perf-model",
+		"--bootstrap-ports 9000": "no effect with role aggregated",
+		"--bootstrap-ports 9000 --disaggregation-mode prefill --engine-type trtllm": "no effect with engine trtllm",
+		"--zmq-kv-events-ports 1 --no-enable-prefix-caching":                        "publishes no KV events",
+		"--profile demo --event-plane nats":                                         "no effect on a built-in load",
 	} {
 		s, _, err := resolve(line)
 		if err != nil {
