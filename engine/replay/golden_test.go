@@ -25,16 +25,16 @@ type recorded struct {
 	Name  string
 	Input struct {
 		Trace     string
-		BlockSize *int            `json:"trace_block_size"`
-		Rows      []any           `json:"rows"`
-		Raw       string          `json:"raw"`
-		Seed      uint64          `json:"seed"`
-		Interval  float64         `json:"interval_ms"`
-		Input     int             `json:"input_tokens"`
-		Output    int             `json:"output_tokens"`
-		Requests  int             `json:"request_count"`
-		Args      arguments       `json:"args"`
-		Engine    json.RawMessage `json:"-"`
+		BlockSize *int              `json:"trace_block_size"`
+		Rows      []json.RawMessage `json:"rows"`
+		Raw       string            `json:"raw"`
+		Seed      uint64            `json:"seed"`
+		Interval  float64           `json:"interval_ms"`
+		Input     int               `json:"input_tokens"`
+		Output    int               `json:"output_tokens"`
+		Requests  int               `json:"request_count"`
+		Args      arguments         `json:"args"`
+		Engine    json.RawMessage   `json:"-"`
 	}
 	Expect struct {
 		Error   string
@@ -189,7 +189,8 @@ func (c *recorded) run(t testing.TB, path string) (*Result, error) {
 	if c.Input.BlockSize != nil {
 		size = *c.Input.BlockSize
 	}
-	o.Trace, err = trace.Read([]string{path}, trace.Options{Format: format, BlockSize: size})
+	o.Trace, err = trace.Read([]string{path}, trace.Options{Format: format, BlockSize: size,
+		PrefixRatio: c.Input.Args.PrefixRatio, PrefixGroups: c.Input.Args.Groups})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,6 +216,28 @@ func TestGoldenReplay(t *testing.T) {
 				t.Fatal(err)
 			}
 			compareRun(t, &c, r, rowsOf(t, path))
+		})
+	}
+}
+
+func TestGoldenReplayFormats(t *testing.T) {
+	var cases []recorded
+	decode(t, goldenFile(t, "replay", "formats.json"), &cases)
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "trace.jsonl")
+			text := []byte(c.Input.Raw)
+			for _, row := range c.Input.Rows {
+				text = append(append(text, row...), '\n')
+			}
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r, err := c.run(t, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareRun(t, &c, r, nil)
 		})
 	}
 }

@@ -86,6 +86,10 @@ func (s *sim) prepare(at arrival) *job {
 	q.entry.Reset()
 	e := &q.entry
 	e.Number, e.Arrival, e.Input, e.Requested = q.number, at.at, q.request.PromptLen(), u.Output
+	if g := s.o.Trace.Graph; g != nil {
+		n := &g.Nodes[at.number]
+		e.InSession, e.Session, e.RequestID, e.Play, e.Dispatched = true, n.Session, n.ID, n.Play, s.now
+	}
 	if at.told {
 		e.InSession, e.Session, e.Turn = true, s.o.Trace.Sessions[at.session].Name, at.turn
 	}

@@ -117,7 +117,7 @@ func (s *sim) deadline() (t engine.Time, ok bool) {
 func (s *sim) settle() error {
 	for moved := true; moved; {
 		moved = false
-		for _, step := range []func() (bool, error){s.internal, s.completions, s.flow.settle, s.release, s.driveAll} {
+		for _, step := range []func() (bool, error){s.internal, s.completions, s.flow.settle, s.feedback, s.release, s.driveAll} {
 			m, err := step()
 			if err != nil {
 				return err
@@ -178,6 +178,12 @@ func (s *sim) internalOf(w *worker) error {
 	}
 	w.wake()
 	return nil
+}
+
+// feedback tells the nodes of a graph what ended.
+func (s *sim) feedback() (bool, error) {
+	p, ok := s.source.(*plays)
+	return ok && p.flush(s.now), nil
 }
 
 // publish tells the router of a pool what changed in the caches of a rank.

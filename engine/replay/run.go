@@ -102,6 +102,9 @@ func (o *Options) host() bool {
 // newSource returns the arrivals of the trace.
 func (s *sim) newSource() source {
 	t := s.o.Trace
+	if t.Graph != nil {
+		return newPlays(t, min(s.o.Lanes, len(t.Graph.Plays)))
+	}
 	if t.List() && (s.o.Concurrency == 0 || t.BlockSize == 0) {
 		return newList(t, byArrival(t, s.o.Concurrency == 0), s.o.Concurrency, 0, 1)
 	}
@@ -120,6 +123,9 @@ func (s *sim) result() *Result {
 		}
 	}
 	f := &r.Fleet
+	if p, ok := s.source.(*plays); ok {
+		f.Agentic = p.figures(s.o.Trace)
+	}
 	for _, p := range s.pools {
 		if p.stage == report.Prefill {
 			f.PrefillSeconds, f.PrefillGPUs = p.seconds, p.gpus

@@ -78,6 +78,9 @@ func (e *Entry) Reset() {
 // Tokens returns the number of output tokens so far.
 func (e *Entry) Tokens() int { return e.tokens }
 
+// Status returns how the request ended.
+func (e *Entry) Status() Status { return e.status }
+
 // Admitted reports whether an engine took the request out of its queue.
 func (e *Entry) Admitted() bool { return e.admissions != [3]int32{} }
 

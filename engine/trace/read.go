@@ -13,14 +13,19 @@ type Format string
 
 // Formats.
 const (
-	Mooncake      Format = "mooncake"       // one request a line
-	MooncakeDelta Format = "mooncake-delta" // one request a line, with only the new part of the prompt
+	Mooncake      Format = "mooncake"                // one request a line
+	MooncakeDelta Format = "mooncake-delta"          // one request a line, with only the new part of the prompt
+	Agentic       Format = "agentic_mooncake"        // requests that depend on one another
+	Applied       Format = "applied_compute_agentic" // one session of an agent a line, without arrival times
 )
 
 // Options say how to read a trace.
 type Options struct {
 	Format    Format
 	BlockSize int // tokens a hash id stands for; 0 is DefaultBlockSize, or what the file says
+
+	PrefixRatio  float64 // Applied: share of a first prompt that its group has in common, 0 to 1
+	PrefixGroups int     // Applied: number of groups
 }
 
 // ParseFormat reads the name of a format, with dashes or underscores.
@@ -30,9 +35,13 @@ func ParseFormat(name string) (Format, error) {
 		return Mooncake, nil
 	case "mooncake-delta", "mooncake_delta":
 		return MooncakeDelta, nil
+	case "agentic_mooncake", "agentic-mooncake":
+		return Agentic, nil
+	case "applied_compute_agentic":
+		return Applied, nil
 	}
 	return "", &engine.SettingError{Setting: "trace_format", Kind: engine.KindUnknown, Given: strconv.Quote(name),
-		Allowed: "allowed: mooncake, mooncake-delta"}
+		Allowed: "allowed: mooncake, mooncake-delta, agentic_mooncake, applied_compute_agentic"}
 }
 
 // Read reads a trace from one or more files.
@@ -47,8 +56,22 @@ func Read(paths []string, o Options) (*Trace, error) {
 		return nil, &engine.SettingError{Setting: "trace", Kind: engine.KindRange, Given: fmt.Sprintf("%d files", len(paths)),
 			Allowed: fmt.Sprintf("format %s takes one file", o.Format)}
 	}
+	if !(o.PrefixRatio >= 0 && o.PrefixRatio <= 1) {
+		return nil, &engine.SettingError{Setting: "trace_shared_prefix_ratio", Kind: engine.KindRange, Given: short(o.PrefixRatio), Allowed: "must be between 0 and 1"}
+	}
+	given := o.BlockSize
 	if o.BlockSize == 0 {
 		o.BlockSize = DefaultBlockSize
+	}
+	switch o.Format {
+	case Agentic:
+		t, err := readAgentic(paths[0])
+		if err == nil && given != 0 && given != t.BlockSize {
+			t.Notes = append(t.Notes, fmt.Sprintf("trace_block_size %d has no effect: the trace says %d", given, t.BlockSize))
+		}
+		return t, err
+	case Applied:
+		return readApplied(paths[0], o)
 	}
 	t, err := readMooncake(paths[0], o.BlockSize)
 	if err == nil {
