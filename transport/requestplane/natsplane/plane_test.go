@@ -136,7 +136,9 @@ func TestManyRequests(t *testing.T) {
 	other := generate
 	other.Instance = 10
 	p.handle(t, generate, serveEcho)
-	p.handle(t, other, func(_ context.Context, r *requestplane.Request, s *requestplane.Stream) { t.Error("the wrong endpoint is asked") })
+	p.handle(t, other, func(_ context.Context, r *requestplane.Request, s *requestplane.Stream) {
+		t.Error("the wrong endpoint is asked")
+	})
 	const n = 100
 	var group sync.WaitGroup
 	for i := range n {
