@@ -128,7 +128,7 @@ func (c *cluster) frontend(args ...string) *process {
 	c.t.Helper()
 	port := freePort(c.t)
 	c.url = fmt.Sprintf("http://127.0.0.1:%d", port)
-	p := c.start("frontend", []string{"HOME=" + c.home, "DYN_LOG=warn"},
+	p := c.start("frontend", []string{"HOME=" + c.home, "DYN_LOG=error"},
 		append([]string{python, "-m", "dynamo.frontend", "--http-port", fmt.Sprint(port)}, args...)...)
 	c.eventually(60*time.Second, "the frontend answers", func() bool {
 		_, err := c.models()
@@ -151,7 +151,7 @@ func (c *cluster) oursIn(env []string, args ...string) *process {
 // reference starts the real mocker.
 func (c *cluster) reference(dir string, args ...string) *process {
 	c.t.Helper()
-	return c.start("reference mocker", []string{"DYN_LOG=warn"},
+	return c.start("reference mocker", []string{"DYN_LOG=error"},
 		append([]string{python, "-m", "dynamo.mocker", "--model-path", dir, "--model-name", modelName}, args...)...)
 }
 
