@@ -38,26 +38,40 @@ type etcdServer struct {
 	dir    string
 	url    string
 	peer   string
+	args   []string // more of the server
 	server *process
 	client *clientv3.Client
 }
 
-// etcdCluster is a cluster whose discovery is etcd.
-func etcdCluster(t *testing.T) *etcdServer {
+// newEtcd is a cluster whose discovery is etcd, and a server that is not started yet.
+func newEtcd(t *testing.T) *etcdServer {
 	t.Helper()
 	c := newCluster(t)
 	local := func() string { return fmt.Sprintf("http://127.0.0.1:%d", freePort(t)) }
 	e := &etcdServer{cluster: c, dir: t.TempDir(), url: local(), peer: local()}
 	c.env = []string{"DYN_DISCOVERY_BACKEND=etcd", "ETCD_ENDPOINTS=" + e.url, fmt.Sprintf("ETCD_LEASE_TTL=%.0f", leaseTTL.Seconds())}
+	return e
+}
+
+// etcdCluster is a cluster whose discovery is etcd.
+func etcdCluster(t *testing.T) *etcdServer {
+	t.Helper()
+	e := newEtcd(t)
 	e.boot()
+	e.connect()
+	return e
+}
+
+// connect makes a client of the test's own.
+func (e *etcdServer) connect() {
+	e.t.Helper()
 	var err error
 	e.client, err = clientv3.New(clientv3.Config{Endpoints: []string{e.url}, Logger: zap.NewNop()})
 	if err != nil {
-		t.Fatal(err)
+		e.t.Fatal(err)
 	}
-	t.Cleanup(func() { e.client.Close() })
+	e.t.Cleanup(func() { e.client.Close() })
 	e.eventually(30*time.Second, "etcd answers", func() bool { _, err := e.get(); return err == nil })
-	return e
 }
 
 // boot starts the server.
@@ -67,8 +81,8 @@ func (e *etcdServer) boot() {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	e.server = e.start("etcd", nil, path, "--data-dir", e.dir, "--listen-client-urls", e.url, "--advertise-client-urls", e.url,
-		"--listen-peer-urls", e.peer, "--initial-advertise-peer-urls", e.peer, "--initial-cluster", "default="+e.peer)
+	e.server = e.start("etcd", nil, append([]string{path, "--data-dir", e.dir, "--listen-client-urls", e.url, "--advertise-client-urls", e.url,
+		"--listen-peer-urls", e.peer, "--initial-advertise-peer-urls", e.peer, "--initial-cluster", "default=" + e.peer}, e.args...)...)
 }
 
 func (e *etcdServer) get() (*clientv3.GetResponse, error) {

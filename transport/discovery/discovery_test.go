@@ -53,3 +53,26 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckModel(t *testing.T) {
+	m := OpenMemory()
+	e := Endpoint{"a", "b", "c"}
+	if err := Publish(t.Context(), m, Model{Endpoint: e, ID: 1, Card: []byte(`{"display_name":"one","source_path":"/m/one"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	for card, clashes := range map[string]bool{
+		`{"display_name":"one"}`:                            false,
+		`{"display_name":"one","source_path":"/m/other"}`:   false,
+		`{"display_name":"alias","source_path":"/m/one"}`:   false,
+		`{"display_name":"other","source_path":"/m/other"}`: true,
+		`{"display_name":"/m/one"}`:                         true,
+	} {
+		err := CheckModel(t.Context(), m, e, []byte(card))
+		if (err != nil) != clashes {
+			t.Errorf("%s: got %v", card, err)
+		}
+		if err := CheckModel(t.Context(), m, Endpoint{"a", "b", "cc"}, []byte(card)); err != nil {
+			t.Errorf("%s at another endpoint: got %v", card, err)
+		}
+	}
+}

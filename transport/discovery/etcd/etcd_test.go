@@ -188,6 +188,8 @@ func TestLostLeaseIsTakenAgain(t *testing.T) {
 			if got := s.keys(t, m.ID); !slices.Equal(got, want) {
 				t.Errorf("records %q, want %q", got, want)
 			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			if n := len(s.history); s.history[n-2] != want[1] || s.history[n-1] != want[0] {
 				t.Errorf("records come back in the order %q", s.history[3:])
 			}

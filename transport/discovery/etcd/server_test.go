@@ -123,9 +123,9 @@ func (s *server) enter(ctx context.Context) (func(), error) {
 		}
 	}
 	s.mu.Lock()
-	if s.refusal != nil {
+	if err := s.refusal; err != nil {
 		s.mu.Unlock()
-		return nil, s.refusal
+		return nil, err
 	}
 	return s.mu.Unlock, nil
 }
