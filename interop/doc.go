@@ -3,4 +3,6 @@
 //
 // The tests need Python 3 with venv. Dynamo is installed once into the folder .dynamo of the repository, or taken from
 // the virtual environment that MOCKBENCH_DYNAMO names.
+//
+// The tests of discovery through etcd need an etcd server in PATH, or install Debian's package etcd-server as root.
 package interop
