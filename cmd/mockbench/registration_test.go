@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -133,132 +130,6 @@ func records(t *testing.T, s discovery.Store) (list []record) {
 	return list
 }
 
-// values are what placeholders stood for: the same everywhere, but for publishers and ports of one record.
-type values map[string]string
-
-var placeholder = regexp.MustCompile(`\$\{([A-Z_]+)\}`)
-
-// text compares a text that may hold placeholders.
-func (v values) text(want, got string) bool {
-	var pattern strings.Builder
-	var names []string
-	at := 0
-	for _, m := range placeholder.FindAllStringSubmatchIndex(want, -1) {
-		pattern.WriteString(regexp.QuoteMeta(want[at:m[0]]) + `([^/]+?)`)
-		names = append(names, want[m[2]:m[3]])
-		at = m[1]
-	}
-	m := regexp.MustCompile("^" + pattern.String() + regexp.QuoteMeta(want[at:]) + "$").FindStringSubmatch(got)
-	if m == nil {
-		return false
-	}
-	for i, name := range names {
-		if known, ok := v[name]; ok && known != m[i+1] {
-			return false
-		}
-		v[name] = m[i+1]
-		if id, isHex := strings.CutSuffix(name, "_HEX"); isHex {
-			n, err := strconv.ParseUint(m[i+1], 16, 64)
-			decimal := strconv.FormatUint(n, 10)
-			if known, ok := v[id+"_ID"]; err != nil || ok && known != decimal {
-				return false
-			}
-			v[id+"_ID"] = decimal
-		}
-	}
-	return true
-}
-
-// same compares a value and says where it differs.
-func (v values) same(path string, want, got any) error {
-	switch w := want.(type) {
-	case map[string]any:
-		g, _ := got.(map[string]any)
-		for name := range g {
-			if _, ok := w[name]; !ok {
-				return fmt.Errorf("%s.%s is there and must not be", path, name)
-			}
-		}
-		for name := range w {
-			if _, ok := g[name]; !ok {
-				return fmt.Errorf("%s.%s is missing", path, name)
-			}
-			if err := v.same(path+"."+name, w[name], g[name]); err != nil {
-				return err
-			}
-		}
-		return nil
-	case []any:
-		g, _ := got.([]any)
-		if strings.HasSuffix(path, ".taints") || strings.HasSuffix(path, ".extra_files") {
-			sortValues(w)
-			sortValues(g)
-		}
-		if len(w) != len(g) {
-			return fmt.Errorf("%s has %d elements, want %d", path, len(g), len(w))
-		}
-		for i := range w {
-			if err := v.same(fmt.Sprintf("%s[%d]", path, i), w[i], g[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	case json.Number:
-		g, _ := got.(json.Number)
-		x, xerr := w.Float64()
-		y, yerr := g.Float64()
-		if xerr == nil && yerr == nil && x == y {
-			return nil
-		}
-	case string:
-		if v.text(w, fmt.Sprint(got)) {
-			return nil
-		}
-	default:
-		if want == got {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s is %v, want %v", path, got, want)
-}
-
-func sortValues(list []any) {
-	file := func(v any) string {
-		text, _ := json.Marshal(v)
-		return string(text[bytes.LastIndexByte(text, '/')+1:])
-	}
-	slices.SortFunc(list, func(a, b any) int { return strings.Compare(file(a), file(b)) })
-}
-
-// compareRecords pairs every expected record with one that is there.
-func compareRecords(t *testing.T, want, got []record) {
-	t.Helper()
-	all := values{}
-	for _, w := range want {
-		found := slices.IndexFunc(got, func(g record) bool {
-			return g.Bucket == w.Bucket && values{}.text(w.Key, g.Key)
-		})
-		if found < 0 {
-			t.Errorf("no record %s %s", w.Bucket, w.Key)
-			continue
-		}
-		g := got[found]
-		got = slices.Delete(got, found, found+1)
-		for _, name := range []string{"PUBLISHER_ID", "PUBLISHER_HEX", "ZMQ_HOSTPORT"} {
-			delete(all, name)
-		}
-		if !all.text(w.Key, g.Key) {
-			t.Errorf("key %s, want %s with %v", g.Key, w.Key, all)
-		}
-		if err := all.same(w.Key, w.Value, g.Value); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, g := range got {
-		t.Errorf("record %s %s must not be there", g.Bucket, g.Key)
-	}
-}
-
 // recordedHub makes a hub cache that holds the recorded model as acme/tiny-llm, with the additional files of the
 // recording.
 func recordedHub(t *testing.T, model string) (home, snapshot string) {
@@ -309,11 +180,13 @@ func TestGoldenDiscoveryRegistration(t *testing.T) {
 			t.Parallel()
 			model := filepath.Join(dir, "model")
 			home, snapshot := recordedHub(t, model)
-			fill := strings.NewReplacer("${MODEL_DIR}", model, "${SNAPSHOT_DIR}", snapshot, "8114", freePort(t),
+			fill := strings.NewReplacer("${MODEL_DIR}", model, "${SNAPSHOT_DIR}", snapshot,
 				"${SLUG_OF_MODEL_DIR}", modelcard.Slug(model))
 			args := words(c.Input.Flags)
 			for i := range args {
-				args[i] = fill.Replace(args[i])
+				if args[i] = fill.Replace(args[i]); i > 0 && args[i-1] == "--zmq-kv-events-ports" {
+					args[i] = freePort(t)
+				}
 			}
 			env := map[string]string{}
 			for k, v := range c.Input.Env {
@@ -408,5 +281,28 @@ func TestGoldenDiscoveryRouterConfig(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDifferentModelAtTheSameEndpoint starts a second process with another model: it is refused, and the first stays.
+func TestDifferentModelAtTheSameEndpoint(t *testing.T) {
+	root := t.TempDir()
+	store, err := discovery.OpenFile(discovery.FileOptions{Root: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close(t.Context())
+	e := discovery.Endpoint{Namespace: "dynamo", Component: "backend", Name: "generate"}
+	if err := discovery.Publish(t.Context(), store, discovery.Model{Endpoint: e, ID: 1, Card: []byte(`{"display_name":"first"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("mockbench", "--no-tui", "--model-name", "second")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "DYN_DISCOVERY_BACKEND=file", "DYN_FILE_KV=" + root}
+	out, err := cmd.CombinedOutput()
+	if err == nil || cmd.ProcessState.ExitCode() != 1 || !bytes.Contains(out, []byte(`the different model "first" is registered`)) {
+		t.Errorf("got %v, %s", err, out)
+	}
+	if list := records(t, store); len(list) != 1 {
+		t.Errorf("%d records are left, want the one that was there", len(list))
 	}
 }

@@ -60,19 +60,18 @@ func TestCheckModel(t *testing.T) {
 	if err := Publish(t.Context(), m, Model{Endpoint: e, ID: 1, Card: []byte(`{"display_name":"one","source_path":"/m/one"}`)}); err != nil {
 		t.Fatal(err)
 	}
-	for card, clashes := range map[string]bool{
-		`{"display_name":"one"}`:                            false,
-		`{"display_name":"one","source_path":"/m/other"}`:   false,
-		`{"display_name":"alias","source_path":"/m/one"}`:   false,
-		`{"display_name":"other","source_path":"/m/other"}`: true,
-		`{"display_name":"/m/one"}`:                         true,
+	for own, clashes := range map[[2]string]bool{
+		{"one", ""}:           false,
+		{"one", "/m/other"}:   false,
+		{"alias", "/m/one"}:   false,
+		{"other", "/m/other"}: true,
+		{"/m/one", ""}:        true,
 	} {
-		err := CheckModel(t.Context(), m, e, []byte(card))
-		if (err != nil) != clashes {
-			t.Errorf("%s: got %v", card, err)
+		if err := CheckModel(t.Context(), m, e, own[0], own[1]); (err != nil) != clashes {
+			t.Errorf("%q: got %v", own, err)
 		}
-		if err := CheckModel(t.Context(), m, Endpoint{"a", "b", "cc"}, []byte(card)); err != nil {
-			t.Errorf("%s at another endpoint: got %v", card, err)
+		if err := CheckModel(t.Context(), m, Endpoint{"a", "b", "cc"}, own[0], own[1]); err != nil {
+			t.Errorf("%q at another endpoint: got %v", own, err)
 		}
 	}
 }

@@ -38,6 +38,9 @@ func (s *serving) backend(ctx context.Context) (discovery.Backend, error) {
 	case discovery.MemoryBackend:
 		return discovery.OpenMemory(), nil
 	case discovery.FileBackend:
+		if root, set := os.LookupEnv("DYN_FILE_KV"); set && root == "" {
+			s.warn([]string{"DYN_FILE_KV is empty, which counts as unset; the folder is " + discovery.FileRoot(os.Getenv)})
+		}
 		return discovery.OpenFile(discovery.FileOptions{Root: discovery.FileRoot(os.Getenv),
 			Log: func(format string, args ...any) { log.Warn(fmt.Sprintf(format, args...)) }})
 	case discovery.EtcdBackend:

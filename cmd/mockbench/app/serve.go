@@ -69,6 +69,9 @@ func (p *program) startServing(ctx context.Context) (*job, error) {
 	if err == nil {
 		err = s.startWorkers(ctx)
 	}
+	if err == nil { // again: another process may have registered meanwhile
+		err = discovery.CheckModel(ctx, s.store, s.endpoint, s.card.DisplayName, s.card.SourcePath)
+	}
 	if err != nil {
 		s.takeBack()
 		return nil, err
@@ -112,7 +115,10 @@ func (s *serving) open(ctx context.Context) (err error) {
 	if s.card, err = s.makeCard(); err != nil {
 		return modelError(err)
 	}
-	return s.openBackend(ctx)
+	if err := s.openBackend(ctx); err != nil {
+		return err
+	}
+	return discovery.CheckModel(ctx, s.store, s.endpoint, s.card.DisplayName, s.card.SourcePath)
 }
 
 // name is the name of the model in answers.
