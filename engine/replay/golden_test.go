@@ -242,6 +242,38 @@ func TestGoldenReplayFormats(t *testing.T) {
 	}
 }
 
+func TestGoldenReplaySynthetic(t *testing.T) {
+	var cases []recorded
+	decode(t, goldenFile(t, "replay", "synthetic_runs.json"), &cases)
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			a := &c.Input.Args
+			o := a.options(t)
+			s := trace.Synthetic{Input: c.Input.Input, Output: c.Input.Output, Requests: c.Input.Requests, Turns: a.Turns,
+				PrefixRatio: a.Ratio, PrefixGroups: a.NumGroups, Delay: a.Delay, BlockSize: o.blockSize(),
+				Arrivals: trace.Arrivals{Given: a.Concurrency == 0, Seed: 42}}
+			if a.Rate != nil {
+				s.Arrivals.Rate = *a.Rate
+			}
+			if a.Interval != nil {
+				s.Arrivals.Interval = *a.Interval
+			}
+			if a.ArrivalSeed != nil {
+				s.Arrivals.Seed = *a.ArrivalSeed
+			}
+			if err := s.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			o.Trace = s.Generate()
+			r, err := Run(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareRun(t, &c, r, nil)
+		})
+	}
+}
+
 func TestGoldenRouterReplay(t *testing.T) {
 	var cases []recorded
 	decode(t, goldenFile(t, "router", "kv_replay.json"), &cases)

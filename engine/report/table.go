@@ -114,5 +114,5 @@ func drawTable(b *strings.Builder, rows [][]string) {
 			rule("┡", "╇", "┩", "━")
 		}
 	}
-	rule("└", "┴", "┘", "─")
+	rule("└", "┴", "┘", "━")
 }

@@ -259,11 +259,7 @@ func (d *draft) finish() (*Trace, error) {
 	t := &Trace{BlockSize: d.blockSize, Graph: g}
 	ids := newInterner()
 	for i := range g.Nodes {
-		n := &g.Nodes[i]
-		n.IDs = make([]uint32, len(n.sourceIDs))
-		for k, id := range n.sourceIDs {
-			n.IDs[k] = ids.number(id)
-		}
+		g.Nodes[i].IDs = ids.all(g.Nodes[i].sourceIDs)
 	}
 	t.IDs = ids.len()
 	t.plan()

@@ -20,3 +20,12 @@ func (n *interner) number(id uint64) uint32 {
 
 // short writes a number in its shortest form.
 func short(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+
+// all numbers a list of ids.
+func (n *interner) all(ids []uint64) []uint32 {
+	out := make([]uint32, len(ids))
+	for i, id := range ids {
+		out[i] = n.number(id)
+	}
+	return out
+}

@@ -17,6 +17,7 @@ const (
 	MooncakeDelta Format = "mooncake-delta"          // one request a line, with only the new part of the prompt
 	Agentic       Format = "agentic_mooncake"        // requests that depend on one another
 	Applied       Format = "applied_compute_agentic" // one session of an agent a line, without arrival times
+	Dynamo        Format = "dynamo"                  // request traces of a Dynamo frontend, in any number of files
 )
 
 // Options say how to read a trace.
@@ -39,9 +40,11 @@ func ParseFormat(name string) (Format, error) {
 		return Agentic, nil
 	case "applied_compute_agentic":
 		return Applied, nil
+	case "dynamo":
+		return Dynamo, nil
 	}
 	return "", &engine.SettingError{Setting: "trace_format", Kind: engine.KindUnknown, Given: strconv.Quote(name),
-		Allowed: "allowed: mooncake, mooncake-delta, agentic_mooncake, applied_compute_agentic"}
+		Allowed: "allowed: mooncake, mooncake-delta, agentic_mooncake, applied_compute_agentic, dynamo"}
 }
 
 // Read reads a trace from one or more files.
@@ -51,6 +54,9 @@ func Read(paths []string, o Options) (*Trace, error) {
 	}
 	if o.BlockSize < 0 {
 		return nil, &engine.SettingError{Setting: "trace_block_size", Kind: engine.KindRange, Given: fmt.Sprint(o.BlockSize), Allowed: "must be positive"}
+	}
+	if o.Format == Dynamo {
+		return readDynamo(paths, o.BlockSize)
 	}
 	if len(paths) != 1 {
 		return nil, &engine.SettingError{Setting: "trace", Kind: engine.KindRange, Given: fmt.Sprintf("%d files", len(paths)),
