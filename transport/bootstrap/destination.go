@@ -108,6 +108,7 @@ func (d *Destination) Run(ctx context.Context, local Local) error {
 		complete, err = d.wait(ctx)
 	}
 	if err == nil {
+		d.o.Log.Debug("handoff complete", "handoff", d.o.Identity.Handoff, "request", d.o.Identity.Request)
 		return nil
 	}
 	d.o.Log.Warn("handoff failed", "handoff", d.o.Identity.Handoff, "request", d.o.Identity.Request, "error", err)

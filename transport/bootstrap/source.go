@@ -50,6 +50,7 @@ func (s *Server) Source(ctx context.Context, id Identity, local Local) error {
 		local.Cancel()
 		return err
 	}
+	s.o.Log.Debug("handoff complete", "handoff", id.Handoff, "request", id.Request)
 	return nil
 }
 
