@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"mockbench/cmd/mockbench/flags"
 	"mockbench/cmd/mockbench/logs"
@@ -99,7 +100,11 @@ type program struct {
 	level   slog.Level
 	ring    ui.Log // what the screen shows of the log
 	logFile *os.File
+	stderr  *logs.Outlet // for all that is written while the workers run, which a reader that stalls must not hold up
 }
+
+// patience is how long the end of the program waits for a reader of stderr.
+const patience = time.Second
 
 // chooseScreen decides between screen and headless run.
 func (p *program) chooseScreen() error {
@@ -148,11 +153,12 @@ func (p *program) openLog() error {
 		filter.Level = max(filter.Level, slog.LevelWarn)
 	}
 	p.level = filter.Level
+	p.stderr = logs.NewOutlet(os.Stderr)
 	var out []io.Writer
 	if p.screen {
 		out = append(out, &p.ring)
 	} else {
-		out = append(out, os.Stderr)
+		out = append(out, p.stderr)
 	}
 	if path := p.s.Screen.LogFile; path != "" {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -180,8 +186,14 @@ func (p *program) colorLog() bool {
 
 func (p *program) noColor() bool { return p.s.Screen.NoColor || os.Getenv("NO_COLOR") != "" }
 
-func (p *program) closeLog() {
+// flush writes what the log has held back.
+func (p *program) flush() {
 	p.log.Flush()
+	p.stderr.Flush(patience)
+}
+
+func (p *program) closeLog() {
+	p.flush()
 	if p.logFile != nil {
 		p.logFile.Close()
 	}
@@ -197,7 +209,7 @@ func (p *program) notes() {
 		if p.screen {
 			log.Warn(text)
 		} else {
-			fmt.Fprintf(os.Stderr, "FutureWarning: %s\n", text)
+			fmt.Fprintf(p.stderr, "FutureWarning: %s\n", text)
 		}
 	}
 	for _, text := range p.s.Warnings {

@@ -33,7 +33,7 @@ func (p *program) headless(j *job, signals <-chan os.Signal) end {
 			running = false
 		case <-ticks:
 			if line, changed := j.figures.progress(); changed {
-				fmt.Fprintln(os.Stderr, line)
+				fmt.Fprintln(p.stderr, line)
 			}
 		}
 	}
@@ -87,6 +87,7 @@ func (p *program) progressTicks() (<-chan time.Time, func()) {
 
 // finish writes summary and report and returns the exit status.
 func (p *program) finish(j *job, e end) int {
+	p.flush()
 	status := exitOK
 	if err := j.figures.write(e); err != nil {
 		status = fail(os.Stderr, fmt.Errorf("--report: %w", err))

@@ -51,7 +51,8 @@ func (p *program) run() int {
 		die(sig)
 	}
 	if err != nil {
-		p.log.Flush()
+		signal.Stop(signals)
+		p.flush()
 		return fail(os.Stderr, err)
 	}
 	var e end
@@ -60,6 +61,7 @@ func (p *program) run() int {
 		e = p.watch(j)
 	} else {
 		e = p.headless(j, signals)
+		signal.Stop(signals) // from here on a signal ends the program at once, also if nobody reads the summary
 	}
 	j.fleet.close()
 	if e.forced {

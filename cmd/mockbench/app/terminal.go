@@ -31,7 +31,7 @@ func (p *program) colors() *theme.Colors {
 
 // afterScreen returns where the log goes once the terminal is back.
 func (p *program) afterScreen() []io.Writer {
-	out := []io.Writer{os.Stderr}
+	out := []io.Writer{p.stderr}
 	if p.logFile != nil {
 		out = append(out, p.logFile)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 )
 
 // Levels between and beyond those of slog.
@@ -122,10 +123,11 @@ func (l *Log) textLine(now time.Time, level slog.Level, target, message string, 
 	return []byte(b.String())
 }
 
-// oneLine keeps control characters, also those of clients, out of the log.
+// oneLine keeps control characters, also those of clients, out of the log: those of seven and of eight bits, line ends and
+// marks that turn the direction of text.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
 			return ' '
 		}
 		return r

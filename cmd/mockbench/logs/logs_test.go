@@ -16,8 +16,8 @@ func TestLineShape(t *testing.T) {
 	var b bytes.Buffer
 	now := time.Date(2026, 11, 30, 2, 34, 3, 317549000, time.UTC)
 	l := New(Options{Now: func() time.Time { return now }}, &b)
-	l.Logger("mockbench::app").With("worker", "w0").Info("worker is registered", "error", errors.New("a\nb"))
-	want := "2026-11-30T02:34:03.317549Z  INFO mockbench::app: worker is registered worker=w0 error=a b\n"
+	l.Logger("mockbench::app").With("worker", "w0").Info("worker is registered", "error", errors.New("a\nb\u009b\u202e\u2028é"))
+	want := "2026-11-30T02:34:03.317549Z  INFO mockbench::app: worker is registered worker=w0 error=a b   é\n"
 	if b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
