@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+
+	"mockbench/transport/requestplane/quicline"
 )
 
 // Control is the header of a request: who asks, and where the answer goes.
@@ -14,7 +16,7 @@ type Control struct {
 	ResponseType   string          `json:"response_type"`
 	PayloadCodec   *string         `json:"payload_codec"` // nil: JSON
 	ConnectionInfo *ConnectionInfo `json:"connection_info"`
-	Home           *CallHome       `json:"-"` // out of ConnectionInfo
+	Home           Home            `json:"-"` // out of ConnectionInfo
 }
 
 // ConnectionInfo names the transport of the answer. Info is a JSON document of that transport.
@@ -23,7 +25,27 @@ type ConnectionInfo struct {
 	Info      string `json:"info"`
 }
 
-// CallHome says where the answer to a request is expected.
+// ResponsePlane is how answers travel. Frontends and workers have to agree on it.
+type ResponsePlane string
+
+// The response planes.
+const (
+	TCP  ResponsePlane = "tcp"
+	QUIC ResponsePlane = "quic"
+)
+
+// Home is where an answer is expected: a *CallHome, or the same for the other response plane.
+type Home interface {
+	// open connects to the frontend. The frontend's word that it wants no more goes to s.giveUp.
+	open(d *Dispatcher, s *Stream) (line, error)
+
+	// check compares the address with the request that carries it.
+	check(id string) error
+
+	plane() ResponsePlane
+}
+
+// CallHome is the address of an answer that travels over TCP.
 type CallHome struct {
 	Address    string `json:"address"` // ip:port
 	Subject    string `json:"subject"` // names the request on that connection
@@ -33,6 +55,7 @@ type CallHome struct {
 
 const (
 	transportTCP   = "tcp_server"
+	transportQUIC  = "quic-response"
 	streamResponse = "response"
 )
 
@@ -44,32 +67,43 @@ func ParseControl(message []byte) (Control, error) {
 	if err != nil {
 		err = fmt.Errorf("control message: %w", err)
 	}
-	home, homeErr := c.ConnectionInfo.callHome()
+	home, homeErr := c.ConnectionInfo.home()
 	if homeErr != nil {
 		return c, errors.Join(err, homeErr)
 	}
-	c.Home = &home
+	c.Home = home
 	if err == nil {
 		err = c.check()
 	}
 	return c, err
 }
 
-func (i *ConnectionInfo) callHome() (CallHome, error) {
-	var home CallHome
+func (i *ConnectionInfo) home() (Home, error) {
 	if i == nil {
-		return home, errors.New("control message: connection_info is missing")
+		return nil, errors.New("control message: connection_info is missing")
 	}
-	if i.Transport != transportTCP {
-		return home, fmt.Errorf("control message: transport must be %s, got %q", transportTCP, i.Transport)
+	switch i.Transport {
+	case transportTCP:
+		return parseCallHome(i.Info)
+	case transportQUIC:
+		h, err := quicline.ParseHome(i.Info)
+		if err != nil {
+			return nil, err
+		}
+		return &quicHome{h}, nil
 	}
-	if err := json.Unmarshal([]byte(i.Info), &home); err != nil {
-		return home, fmt.Errorf("control message: connection info: %w", err)
+	return nil, fmt.Errorf("control message: transport must be %s or %s, got %q", transportTCP, transportQUIC, i.Transport)
+}
+
+func parseCallHome(info string) (Home, error) {
+	var home CallHome
+	if err := json.Unmarshal([]byte(info), &home); err != nil {
+		return nil, fmt.Errorf("control message: connection info: %w", err)
 	}
 	if _, err := netip.ParseAddrPort(home.Address); err != nil {
-		return home, fmt.Errorf("control message: return address must be ip:port, got %q", home.Address)
+		return nil, fmt.Errorf("control message: return address must be ip:port, got %q", home.Address)
 	}
-	return home, nil
+	return &home, nil
 }
 
 func (c *Control) check() error {
@@ -80,14 +114,30 @@ func (c *Control) check() error {
 		return fmt.Errorf("control message: request_type must be single_in or many_in, got %q", c.RequestType)
 	case c.ResponseType != "many_out" && c.ResponseType != "single_out":
 		return fmt.Errorf("control message: response_type must be many_out or single_out, got %q", c.ResponseType)
-	case c.Home.Context != c.ID:
-		return fmt.Errorf("control message: the return address belongs to request %q, not to %q", c.Home.Context, c.ID)
-	case c.Home.StreamType != streamResponse:
-		return fmt.Errorf("control message: stream_type must be %s, got %q", streamResponse, c.Home.StreamType)
+	}
+	if err := c.Home.check(c.ID); err != nil {
+		return err
 	}
 	_, err := c.Codec()
 	return err
 }
+
+// belongs returns an error if a return address was made for another request.
+func belongs(id, to string) error {
+	if id != to {
+		return fmt.Errorf("control message: the return address belongs to request %q, not to %q", to, id)
+	}
+	return nil
+}
+
+func (h *CallHome) check(id string) error {
+	if h.StreamType != streamResponse {
+		return fmt.Errorf("control message: stream_type must be %s, got %q", streamResponse, h.StreamType)
+	}
+	return belongs(id, h.Context)
+}
+
+func (*CallHome) plane() ResponsePlane { return TCP }
 
 // Codec returns the form of the request's body and of the answer's frames.
 func (c *Control) Codec() (Codec, error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mockbench/engine/spawn"
+	"mockbench/transport/requestplane/quicline"
 )
 
 // Plane takes requests for the endpoints of a process: a [Server], or a connection to a message broker.
@@ -22,12 +23,14 @@ type Plane interface {
 // Dispatcher answers requests, however they reach the process: it finds the endpoint, keeps the limits, calls the
 // frontend back and counts. Planes are built on it.
 type Dispatcher struct {
-	limiter *limiter
-	metrics *metrics
-	log     *slog.Logger
-	ctx     context.Context // ends when the dispatcher is closed
-	stop    context.CancelFunc
-	work    sync.WaitGroup // every goroutine
+	limiter  *limiter
+	metrics  *metrics
+	response ResponsePlane
+	quic     quicline.Pool
+	log      *slog.Logger
+	ctx      context.Context // ends when the dispatcher is closed
+	stop     context.CancelFunc
+	work     sync.WaitGroup // every goroutine
 
 	mu        sync.Mutex
 	closed    bool
@@ -35,7 +38,8 @@ type Dispatcher struct {
 	conns     map[net.Conn]struct{} // to be closed with the dispatcher
 }
 
-// NewDispatcher returns a dispatcher without endpoints. Of the options it uses the limits, the registerer and the log.
+// NewDispatcher returns a dispatcher without endpoints. Of the options it uses the limits, the response plane,
+// the registerer and the log.
 func NewDispatcher(o Options) (*Dispatcher, error) {
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()
@@ -43,12 +47,15 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Response == "" {
+		o.Response = TCP
+	}
 	limiter := &limiter{limits: o.Limits}
 	metrics, err := newMetrics(o.Registerer, limiter)
 	if err != nil {
 		return nil, err
 	}
-	d := &Dispatcher{limiter: limiter, metrics: metrics, log: o.Log, endpoints: map[string]*Endpoint{},
+	d := &Dispatcher{limiter: limiter, metrics: metrics, response: o.Response, log: o.Log, endpoints: map[string]*Endpoint{},
 		conns: map[net.Conn]struct{}{}}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	return d, nil
@@ -126,6 +133,7 @@ func (d *Dispatcher) halt() {
 	}
 	d.mu.Unlock()
 	d.stop()
+	d.quic.Close()
 }
 
 // Go starts a goroutine that Close waits for. It must end when the dispatcher is closed.

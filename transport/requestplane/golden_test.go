@@ -14,6 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"mockbench/transport/requestplane/quicline"
 )
 
 type goldenCase struct {
@@ -85,6 +88,8 @@ var primitives = map[string]func(*testing.T, goldenCase){
 	"path":         checkPath,
 	"limit":        checkLimit,
 	"nats-subject": checkSubject,
+	"quic-lane":    checkLane,
+	"quic-frame":   checkQUICFrame,
 }
 
 func checkTwoPart(t *testing.T, c goldenCase) {
@@ -128,6 +133,30 @@ func reads(ack string) string {
 		return "unavailable"
 	}
 	return "accepted"
+}
+
+func checkLane(t *testing.T, c goldenCase) {
+	var in struct {
+		ID string `json:"request_id"`
+	}
+	var want struct{ Lane int }
+	c.parse(t, &in, &want)
+	if got := quicline.Lane(in.ID); got != want.Lane {
+		t.Errorf("lane %d, want %d", got, want.Lane)
+	}
+}
+
+func checkQUICFrame(t *testing.T, c goldenCase) {
+	var in struct {
+		Kind    quicline.Kind
+		ID      uuid.UUID
+		Payload string
+	}
+	var want struct{ Hex string }
+	c.parse(t, &in, &want)
+	if got := hex.EncodeToString(quicline.AppendFrame(nil, in.Kind, in.ID, []byte(in.Payload))); got != want.Hex {
+		t.Errorf("got %s, want %s", got, want.Hex)
+	}
 }
 
 func checkSubject(t *testing.T, c goldenCase) {
@@ -232,7 +261,7 @@ func checkRequestFrame(t *testing.T, c goldenCase) {
 	same(t, "path", want.Path, f.Path)
 	same(t, "headers", want.Headers, headers)
 	same(t, "control message", want.Control, fields)
-	same(t, "return address", want.CallHome, *control.Home)
+	same(t, "return address", want.CallHome, *control.Home.(*CallHome))
 	same(t, "body", want.Body, decodeAny(t, codec, body))
 	if f.sentAt().IsZero() {
 		t.Error("the sending time was not read")

@@ -14,10 +14,11 @@ import (
 
 // Options configure a Server. The zero value listens where others can reach it, on a port of the system's choice.
 type Options struct {
-	Host       string // see ResolveHost
-	Port       int    // 0: chosen by the system
-	MaxMessage int    // bytes of a request frame; 0 is DefaultMaxMessage
-	Limits     Limits // the zero value is DefaultLimits
+	Host       string        // see ResolveHost
+	Port       int           // 0: chosen by the system
+	MaxMessage int           // bytes of a request frame; 0 is DefaultMaxMessage
+	Limits     Limits        // the zero value is DefaultLimits
+	Response   ResponsePlane // how answers travel; empty is TCP
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
 }

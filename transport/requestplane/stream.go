@@ -4,21 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"io"
-	"net"
 	"sync/atomic"
-	"syscall"
-	"time"
-)
-
-const (
-	dialTimeout  = 5 * time.Second
-	writeTimeout = 5 * time.Minute // a frontend may hold a stream back for as long as its client reads nothing
-	closeTimeout = 10 * time.Second
-	retryPause   = 200 * time.Millisecond // after running out of local ports
-
-	// maxControl bounds messages from the frontend, which are words like "kill".
-	maxControl = 64 << 10
 )
 
 // ErrGone is the cause of a cancelled Stream context: the frontend stopped the request or is no longer there.
@@ -32,7 +18,7 @@ var sentinel = []byte(`"sentinel"`)
 // One goroutine uses a Stream.
 type Stream struct {
 	codec   Codec
-	conn    *net.TCPConn
+	line    line
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	pending []byte
@@ -44,41 +30,20 @@ type Stream struct {
 	gone     atomic.Bool // the frontend gave up before that
 }
 
-// callHome connects to the frontend and introduces the answer. The introduction is written with the prologue.
-func callHome(ctx context.Context, home CallHome) (*Stream, error) {
-	conn, err := dial(ctx, home.Address)
-	if err != nil {
-		return nil, err
-	}
-	s := &Stream{conn: conn}
-	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	e := Encoder{Codec: JSON}
-	e.Map(2)
-	encodeText(&e, "subject", home.Subject)
-	encodeText(&e, "stream_type", home.StreamType)
-	e.EndMap()
-	s.pending = AppendMessage(make([]byte, 0, 1024), e.Buf, nil)
-	return s, nil
+// line is the connection on which an answer travels.
+type line interface {
+	// write sends whole two-part messages. It returns ErrGone once the frontend has given the request up.
+	write(messages []byte) error
+
+	// conclude is called when nothing more will be written. A line that is not finished tells the frontend so.
+	conclude(finished bool)
 }
 
-func dial(ctx context.Context, address string) (*net.TCPConn, error) {
-	ctx, stop := context.WithTimeout(ctx, dialTimeout)
-	defer stop()
-	var d net.Dialer
-	for {
-		conn, err := d.DialContext(ctx, "tcp", address)
-		if err == nil {
-			return conn.(*net.TCPConn), nil
-		}
-		if !errors.Is(err, syscall.EADDRNOTAVAIL) {
-			return nil, err
-		}
-		select {
-		case <-time.After(retryPause):
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
+// newStream returns a stream without line.
+func newStream(ctx context.Context, codec Codec) *Stream {
+	s := &Stream{codec: codec}
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	return s
 }
 
 // Accept tells the frontend that the request is being answered.
@@ -90,12 +55,17 @@ func (s *Stream) Accept() error {
 
 // Refuse tells the frontend that the request will not be answered, and ends the stream. Frontends take a worker that
 // refuses out of routing for a while, unless the reason is the client's fault.
-func (s *Stream) Refuse(f *Failure) error {
+func (s *Stream) Refuse(f *Failure) error { return s.refuse("Generate Error: "+clip(f.Diagnostic), f) }
+
+// refuse sends a text, and a failure if there is one.
+func (s *Stream) refuse(text string, f *Failure) error {
 	e := Encoder{Codec: JSON}
 	e.Map(2)
-	encodeText(&e, "error", "Generate Error: "+clip(f.Diagnostic))
-	e.Key("typed_error")
-	f.Encode(&e)
+	encodeText(&e, "error", text)
+	if f != nil {
+		e.Key("typed_error")
+		f.Encode(&e)
+	}
 	e.EndMap()
 	s.pending = AppendMessage(s.pending, e.Buf, nil)
 	return s.end()
@@ -162,45 +132,26 @@ func (s *Stream) Discard() { s.pending = s.pending[:0] }
 
 // Flush writes what was added. It returns ErrGone, and writes nothing, once the frontend has given the request up.
 func (s *Stream) Flush() error {
-	if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return err
-	}
-	if s.gone.Load() { // after the deadline was set: giveUp sets gone first, and then a deadline in the past
+	if s.gone.Load() {
 		return ErrGone
 	}
-	_, err := s.conn.Write(s.pending)
+	err := s.line.write(s.pending)
 	s.pending = s.pending[:0]
 	return err
 }
 
-// listen reads what the frontend says until it closes the connection, then closes it here too. It may say "stop" or
-// "kill"; whatever else arrives before the end of the answer, or the end of the connection, means the same.
-func (s *Stream) listen() {
-	defer s.conn.Close()
-	_, _, err := ReadMessage(s.conn, maxControl)
-	s.giveUp()
-	if err == nil {
-		_, _ = io.Copy(io.Discard, s.conn)
-	}
-}
-
-// giveUp stops the request unless its answer is complete.
-func (s *Stream) giveUp() {
+// giveUp is called when the frontend wants no more. It reports whether the answer was not complete.
+func (s *Stream) giveUp() bool {
 	if s.finished.Load() {
-		return
+		return false
 	}
 	s.gone.Store(true)
 	s.cancel(ErrGone)
-	now := time.Now()
-	_ = s.conn.SetWriteDeadline(now) // wakes a blocked writer
-	_ = s.conn.SetReadDeadline(now.Add(closeTimeout))
+	return true
 }
 
-// conclude is called when the handler has returned. The connection stays open for the frontend to close it first.
+// conclude is called when the handler has returned.
 func (s *Stream) conclude() {
 	s.cancel(nil)
-	_ = s.conn.SetReadDeadline(time.Now().Add(closeTimeout))
-	if !s.finished.Load() {
-		_ = s.conn.CloseWrite()
-	}
+	s.line.conclude(s.finished.Load())
 }

@@ -41,7 +41,7 @@ func (s *serving) openPlanes(ctx context.Context, registry prometheus.Registerer
 		return natsconn.Connect(ctx, settings, "mockbench "+what, s.p.logger("nats"))
 	}
 	o := s.env.Options
-	o.Registerer, o.Log = registry, s.p.logger("requestplane")
+	o.Registerer, o.Log, o.Response = registry, s.p.logger("requestplane"), requestplane.ResponsePlane(planes.Response)
 	if planes.Request == viaNATS {
 		err = s.requestsViaNATS(dial, o)
 	} else if s.server, err = requestplane.Listen(o); err != nil {

@@ -23,7 +23,7 @@ var workerFlags = []*Flag{
 	{Name: "--request-plane", Kind: String, Arg: "NAME", Allowed: []string{"nats", "tcp"}, Default: "tcp", Env: []string{"DYN_REQUEST_PLANE"},
 		Group: GroupWorkers, Help: "How requests arrive."},
 	{Name: "--response-plane", Kind: String, Arg: "NAME", Allowed: []string{"tcp", "quic"}, Default: "tcp", Env: []string{"DYN_RESPONSE_PLANE"},
-		Group: GroupWorkers, Help: "How responses travel; must be the frontend's.", Later: "quic"},
+		Group: GroupWorkers, Help: "How responses travel; must be the frontend's."},
 	{Name: "--event-plane", Kind: String, Arg: "NAME", Allowed: []string{"nats", "zmq"}, Env: []string{"DYN_EVENT_PLANE"}, Group: GroupWorkers,
 		Help: "How KV events travel (zmq)."},
 	{Name: "--embedded-nats", Group: GroupWorkers, Ours: true,

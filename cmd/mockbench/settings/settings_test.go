@@ -72,7 +72,7 @@ func TestRefusals(t *testing.T) {
 		"--discovery-backend file --disaggregation-mode decode": "",
 		"--discovery-backend file --is-prefill-worker":          "",
 		"--profile demo --disaggregation-mode prefill":          "engine.worker_type: got prefill",
-		"--discovery-backend file --response-plane quic":        "--response-plane: got quic",
+		"--discovery-backend file --response-plane quic":        "",
 		"--discovery-backend file --event-plane nats":           "",
 		"--discovery-backend file --disaggregation-mode agg":    "",
 		"--discovery-backend mem --ais-system h100_sxm":         "",

@@ -40,8 +40,8 @@ type Server struct {
 	closing  sync.Once
 }
 
-// Open starts a server without endpoints. It owns the connection from now on. Of the options it uses the limits, the
-// registerer and the log.
+// Open starts a server without endpoints. It owns the connection from now on. Of the options it uses what
+// requestplane.NewDispatcher does.
 func Open(conn *nats.Conn, o requestplane.Options) (*Server, error) {
 	d, err := requestplane.NewDispatcher(o)
 	if err != nil {
