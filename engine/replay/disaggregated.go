@@ -129,6 +129,7 @@ func (d *disaggregated) reserve(q *job) error {
 // applied makes known what a command did.
 func (d *disaggregated) applied(w *worker, rank int, r engine.CommandResult) error {
 	w.wake()
+	w.publishLoad(rank)
 	if r.Events != nil {
 		if err := w.pool.placer.Events((w.id-w.pool.first)*w.pool.ranks+rank, r.Events, d.s.now); err != nil {
 			return err

@@ -43,6 +43,7 @@ type recorded struct {
 		Records []map[string]any
 		Samples []map[string]any
 	}
+	telemetry *Telemetry
 }
 
 // arguments are those of the recorded call that a case uses.
@@ -176,7 +177,7 @@ func (a *arguments) options(t testing.TB) Options {
 func (c *recorded) run(t testing.TB, path string) (*Result, error) {
 	t.Helper()
 	o := c.Input.Args.options(t)
-	o.Seed = c.Input.Seed
+	o.Seed, o.Telemetry = c.Input.Seed, c.telemetry
 	name := c.Input.Args.Format
 	if name == "" {
 		name = "mooncake"
@@ -270,6 +271,31 @@ func TestGoldenReplaySynthetic(t *testing.T) {
 				t.Fatal(err)
 			}
 			compareRun(t, &c, r, nil)
+		})
+	}
+}
+
+func TestGoldenReplayTelemetry(t *testing.T) {
+	var cases []recorded
+	decode(t, goldenFile(t, "replay", "telemetry.json"), &cases)
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			var samples []any
+			c.telemetry = &Telemetry{Interval: engine.Time(c.Input.Interval), Write: func(f report.Fields) error {
+				samples = append(samples, plain(t, f))
+				return nil
+			}}
+			if _, err := c.run(t, filepath.Join(goldentest.Dir(t, "replay"), c.Input.Trace)); err != nil {
+				t.Fatal(err)
+			}
+			if len(samples) != len(c.Expect.Samples) {
+				t.Errorf("%d samples, want %d", len(samples), len(c.Expect.Samples))
+			}
+			for i, want := range c.Expect.Samples {
+				if i < len(samples) && !same(samples[i], want) {
+					t.Errorf("sample %d:\n got %v\nwant %v", i, samples[i], want)
+				}
+			}
 		})
 	}
 }

@@ -22,6 +22,7 @@ type sim struct {
 	jobs    jobs
 	flying  int // requests that arrived and have not ended
 	passes  uint64
+	sampler *sampler // nil without telemetry
 
 	texts   *texts
 	planner *trace.Planner
@@ -45,6 +46,11 @@ func (s *sim) run() error {
 	if err := s.settle(); err != nil {
 		return err
 	}
+	if s.sampler != nil {
+		if err := s.sampler.take("baseline"); err != nil {
+			return err
+		}
+	}
 	for steps := 0; ; steps++ {
 		if steps%1024 == 1023 && s.watch != nil && !s.watch(s) {
 			s.cut = true
@@ -60,13 +66,32 @@ func (s *sim) run() error {
 		if s.o.MaxTime >= 0 && t > s.o.MaxTime {
 			return nil
 		}
+		if err := s.sampleBefore(t); err != nil {
+			return err
+		}
 		if t > s.now {
 			s.advance(t)
 		}
 		if err := s.settle(); err != nil {
 			return err
 		}
+		if s.sampler != nil && s.sampler.next() == s.now {
+			if err := s.sampler.take("periodic"); err != nil {
+				return err
+			}
+		}
 	}
+}
+
+// sampleBefore takes the samples that are due before the next event.
+func (s *sim) sampleBefore(t engine.Time) error {
+	for x := s.sampler; x != nil && x.next() < t; {
+		s.advance(x.next())
+		if err := x.take("periodic"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // advance moves the clock.
@@ -213,7 +238,11 @@ func (s *sim) complete(w *worker, records []*engine.Pass) error {
 	if err := s.deliver(w); err != nil {
 		return err
 	}
-	for _, r := range records {
+	for i, r := range records {
+		if s.sampler != nil {
+			w.loads[i] = w.group.Rank(i).Load()
+			s.sampler.pass(w.pool, r)
+		}
 		s.collect.Committed(r.FPM.PrefillTokens)
 		if err := s.publish(w, r); err != nil {
 			return err
@@ -238,10 +267,27 @@ func (s *sim) submit(p *pool, q *job) error {
 	w := p.workers[t.Worker]
 	if w.running {
 		w.mail = append(w.mail, delivery{t.Rank, q})
+		w.publishLoad(t.Rank)
 		return nil
 	}
 	w.wake()
-	return s.enqueue(w, delivery{t.Rank, q})
+	err := s.enqueue(w, delivery{t.Rank, q})
+	w.publishLoad(t.Rank)
+	return err
+}
+
+// publishLoad makes the load of a rank known after a command.
+func (w *worker) publishLoad(rank int) {
+	if w.loads == nil {
+		return
+	}
+	l := w.group.Rank(rank).Load()
+	for _, d := range w.mail {
+		if d.rank == rank {
+			l.Waiting++
+		}
+	}
+	w.loads[rank] = l
 }
 
 // deliver hands over the requests that came during a pass.
@@ -276,6 +322,7 @@ func (s *sim) release() (moved bool, err error) {
 		q := s.prepare(at)
 		s.flying++
 		s.collect.Arrive(&q.entry)
+		s.sampler.arrive()
 		if err := s.flow.arrive(q); err != nil {
 			return moved, err
 		}
@@ -301,6 +348,7 @@ func (s *sim) route(p *pool, q *job) {
 	tokens := 0
 	if scored {
 		tokens = t.Overlap * s.texts.blockSize
+		s.sampler.placed(t.Overlap, t.Blocks)
 	}
 	e.Overlaps[p.stage] = int32(tokens)
 	if !s.o.Records {
@@ -329,6 +377,9 @@ func (s *sim) end(q *job, status report.Status) {
 	q.ended = true
 	s.flying--
 	s.collect.End(&q.entry, s.now, status)
+	if status == report.Completed {
+		s.sampler.complete(&q.entry)
+	}
 }
 
 // follow lets what depends on the end of a request happen.

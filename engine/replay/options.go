@@ -33,6 +33,8 @@ type Options struct {
 	Records  bool // keep a record of every request
 	Lanes    int  // of a graph: plays at a time; 0: when the trace says
 
+	Telemetry *Telemetry // samples of what the fleet does; nil: none
+
 	Cores    int             // goroutines for workers that do not depend on one another; 0 is 1
 	Context  context.Context // cuts the run when it ends; nil: none
 	Progress func(Progress)  // called now and then, from one goroutine at a time; may be nil

@@ -34,12 +34,13 @@ type worker struct {
 	id      int
 	group   *engine.Group
 	running bool
-	end     engine.Time // of the pass
-	queued  bool        // in pool.ready
-	mail    []delivery  // requests that came during the pass
-	retries int         // passes without effect in a row that the engine asked to be tried again
-	rounds  int         // of the latest countdown, -1 if the latest pass was none
-	hint    engine.Hint // of the latest pass without effect
+	end     engine.Time   // of the pass
+	queued  bool          // in pool.ready
+	mail    []delivery    // requests that came during the pass
+	loads   []engine.Load // of its ranks, as last published; none without telemetry
+	retries int           // passes without effect in a row that the engine asked to be tried again
+	rounds  int           // of the latest countdown, -1 if the latest pass was none
+	hint    engine.Hint   // of the latest pass without effect
 }
 
 // delivery is a request for a rank.
@@ -64,7 +65,11 @@ func (s *sim) newPool(o *Pool, stage report.Stage, slot, first, workers int) (*p
 		if err != nil {
 			return nil, err
 		}
-		p.workers = append(p.workers, &worker{pool: p, id: id, group: group, rounds: -1})
+		w := &worker{pool: p, id: id, group: group, rounds: -1}
+		for rank := 0; s.sampler != nil && rank < p.ranks; rank++ {
+			w.loads = append(w.loads, group.Rank(rank).Load())
+		}
+		p.workers = append(p.workers, w)
 	}
 	p.placer = s.newPlacer(p, cfg, workers)
 	return p, nil

@@ -41,6 +41,9 @@ func Run(o Options) (*Result, error) {
 		s.watch = watcher(&o)
 	}
 	err = s.run()
+	if err == nil && s.sampler != nil {
+		err = s.sampler.finish()
+	}
 	return s.result(), err
 }
 
@@ -60,6 +63,9 @@ func watcher(o *Options) func(s *sim) bool {
 func newSim(o *Options, first, workers int) (*sim, error) {
 	s := &sim{o: o, first: first, planner: trace.NewPlanner(), collect: report.NewOffline(report.OfflineOptions{Bounds: o.Bounds, Records: o.Records,
 		Cut: o.MaxTime >= 0, Host: o.host()})}
+	if o.Telemetry != nil {
+		s.sampler = &sampler{Telemetry: *o.Telemetry, s: s}
+	}
 	if o.Trace.Delta {
 		s.history.said = make([][]uint32, len(o.Trace.Sessions))
 	}
@@ -150,6 +156,6 @@ func (s *sim) keep(q *job) {
 // apart reports whether the workers of the fleet can be simulated one by one: what one does has no effect on another.
 func (o *Options) apart() bool {
 	h := o.Workers.Engine.HostOffload
-	return !o.disaggregated() && o.Router == nil && o.Concurrency == 0 && o.Trace.List() && o.Workers.Workers > 1 &&
+	return !o.disaggregated() && o.Router == nil && o.Telemetry == nil && o.Concurrency == 0 && o.Trace.List() && o.Workers.Workers > 1 &&
 		(h == nil || h.Scope != engine.ScopeShared)
 }

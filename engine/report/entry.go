@@ -78,6 +78,15 @@ func (e *Entry) Reset() {
 // Tokens returns the number of output tokens so far.
 func (e *Entry) Tokens() int { return e.tokens }
 
+// Latencies returns the time to first token and the mean gap between tokens in milliseconds. They mean something if there
+// are tokens, and more than one.
+func (e *Entry) Latencies() (ttft, gap float64) {
+	if e.tokens > 1 {
+		gap = e.tpot()
+	}
+	return e.ttft(), gap
+}
+
 // Status returns how the request ended.
 func (e *Entry) Status() Status { return e.status }
 

@@ -21,7 +21,6 @@ type arguments struct {
 	traceBlockSize                         int
 	prefixRatio                            float64
 	prefixGroups                           int
-	wekaBasis                              string
 	lanes                                  int
 	executionModel, modelName              string
 	inputTokens, outputTokens, requests    int
@@ -59,7 +58,7 @@ type section struct {
 
 var sections = []section{
 	{"Trace", []string{"trace-format", "trace-block-size", "trace-shared-prefix-ratio", "trace-num-prefix-groups", "agentic-lanes",
-		"execution-model", "weka-nested-timestamp-basis"}},
+		"execution-model"}},
 	{"Synthetic load, instead of a trace", []string{"input-tokens", "output-tokens", "request-count", "request-rate", "arrival-interval-ms",
 		"arrival-seed", "turns-per-session", "inter-turn-delay-ms", "shared-prefix-ratio", "num-prefix-groups"}},
 	{"Load", []string{"replay-concurrency", "arrival-speedup-ratio", "max-sim-time-ms"}},
@@ -78,13 +77,12 @@ func newFlags() (*pflag.FlagSet, *arguments) {
 	f.Usage = func() {}
 	f.SetOutput(os.Stderr)
 	a.set = f
-	f.StringVar(&a.traceFormat, "trace-format", "mooncake", "`form` of the trace: mooncake, mooncake-delta, agentic_mooncake, applied_compute_agentic, dynamo or weka")
+	f.StringVar(&a.traceFormat, "trace-format", "mooncake", "`form` of the trace: mooncake, mooncake-delta, agentic_mooncake, applied_compute_agentic or dynamo")
 	f.IntVar(&a.traceBlockSize, "trace-block-size", 0, "`tokens` a hash id stands for (512, or what the file says)")
 	f.Float64Var(&a.prefixRatio, "trace-shared-prefix-ratio", 0, "applied_compute_agentic: `share` of a first prompt that its group has in common")
 	f.IntVar(&a.prefixGroups, "trace-num-prefix-groups", 0, "applied_compute_agentic: `number` of groups")
 	f.IntVar(&a.lanes, "agentic-lanes", 0, "plays at a time (when the trace says); `N` at least 1")
 	f.StringVar(&a.executionModel, "execution-model", "", "`name` of the model that is simulated; agentic formats need it")
-	f.StringVar(&a.wekaBasis, "weka-nested-timestamp-basis", "auto", "weka: times of subagents are absolute, relative or found out: `auto`")
 
 	f.IntVar(&a.inputTokens, "input-tokens", 0, "`tokens` of every prompt")
 	f.IntVar(&a.outputTokens, "output-tokens", 0, "`tokens` of every answer")

@@ -76,19 +76,6 @@ func (j *job) checkWords() error {
 	if a.given("execution-model") && strings.TrimSpace(a.executionModel) == "" {
 		return wrong("execution-model", engine.KindRange, quoted(a.executionModel), "must not be blank")
 	}
-	if a.telemetryJSONL != "" {
-		return wrong("telemetry-jsonl", engine.KindUnsupported, a.telemetryJSONL, "telemetry is not supported by this build")
-	}
-	if a.given("weka-nested-timestamp-basis") {
-		switch a.wekaBasis {
-		case "auto", "absolute", "relative":
-		default:
-			return wrong("weka-nested-timestamp-basis", engine.KindUnknown, quoted(a.wekaBasis), "allowed: auto, absolute, relative")
-		}
-		if a.traceFormat != "weka" {
-			return wrong("weka-nested-timestamp-basis", engine.KindMissing, a.wekaBasis, "needs --trace-format weka")
-		}
-	}
 	return nil
 }
 
@@ -256,7 +243,23 @@ func (j *job) load() (err error) {
 	if err != nil {
 		return err
 	}
-	j.options.Trace, err = trace.Read(a.files, trace.Options{Format: format, BlockSize: a.traceBlockSize})
+	agentic := format == trace.Agentic
+	switch {
+	case format == trace.Applied && a.concurrency == 0:
+		return wrong("trace-format", engine.KindMissing, a.traceFormat, "has no arrival times, it needs --replay-concurrency")
+	case agentic && a.executionModel == "":
+		return wrong("execution-model", engine.KindMissing, "", fmt.Sprintf("is needed for traces of format %s: they name other models", a.traceFormat))
+	case a.lanes > 0 && !agentic && format != trace.Dynamo:
+		return wrong("agentic-lanes", engine.KindUnsupported, a.lanes, "needs a trace format with plays: agentic_mooncake, dynamo")
+	}
+	if format != trace.Applied && (a.given("trace-shared-prefix-ratio") || a.given("trace-num-prefix-groups")) {
+		j.warnings = append(j.warnings, fmt.Sprintf("--trace-shared-prefix-ratio and --trace-num-prefix-groups have no effect on traces of format %s", a.traceFormat))
+	}
+	j.options.Trace, err = trace.Read(a.files, trace.Options{Format: format, BlockSize: a.traceBlockSize, PrefixRatio: a.prefixRatio,
+		PrefixGroups: a.prefixGroups})
+	if err == nil && j.options.Trace.Graph != nil && a.executionModel == "" {
+		return wrong("execution-model", engine.KindMissing, "", "is needed for traces of agents: they name other models")
+	}
 	return err
 }
 

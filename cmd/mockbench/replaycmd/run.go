@@ -67,7 +67,7 @@ func (j *job) run(stdout, stderr io.Writer) (status int, err error) {
 	for _, text := range j.warnings {
 		fmt.Fprintf(stderr, "warning: %s\n", text)
 	}
-	for _, path := range []string{a.reportJSON, a.reportJSONL} {
+	for _, path := range []string{a.reportJSON, a.reportJSONL, a.telemetryJSONL} {
 		if path != "" {
 			if err := report.CheckFile(path); err != nil {
 				return exitError, err
@@ -86,8 +86,12 @@ func (j *job) run(stdout, stderr io.Writer) (status int, err error) {
 	if a.progress > 0 && !a.quiet && isTerminal(stderr) {
 		j.options.Progress = progress(stderr, a.progress)
 	}
+	samples := j.openTelemetry(stdout)
 	start := time.Now()
 	r, err := replay.Run(j.options)
+	if failure := samples.close(); err == nil && failure != nil {
+		err = fmt.Errorf("--telemetry-jsonl: %w", failure)
+	}
 	var stuck *replay.StuckError
 	if err != nil && !errors.As(err, &stuck) {
 		return exitError, err
@@ -119,10 +123,15 @@ func progress(w io.Writer, every time.Duration) func(replay.Progress) {
 // finish evaluates the limits and writes what was asked for. A report on stdout sends the summary to stderr.
 func (j *job) finish(r *replay.Result, stdout, stderr io.Writer) (status int, err error) {
 	a, c := j.a, r.Offline
+	if g := j.options.Trace.Graph; g != nil {
+		r.Fleet.Extra = report.Fields{{Key: "agentic_model_projection", Value: report.Fields{
+			{Key: "policy", Value: "project_to_configured_target"}, {Key: "source_models", Value: g.Models()},
+			{Key: "target_model", Value: a.executionModel}}}}
+	}
 	summary := c.Summary(r.Fleet)
 	outcomes, hold := limits.CheckAll(j.limits, c.Source(summary, r.Unfinished))
 	text := stdout
-	if a.reportJSON == "-" || a.reportJSONL == "-" {
+	if a.reportJSON == "-" || a.reportJSONL == "-" || a.telemetryJSONL == "-" {
 		text = stderr
 	}
 	if !a.quiet {
