@@ -11,10 +11,7 @@ func (s *Scheduler) note(t engine.Test, q *sequence, need int, have uint64) {
 // needs.
 func (s *Scheduler) explain() {
 	h := &s.record.Hint
-	h.Kind = engine.HintExhausted
-	if _, ok := s.Deadline(); ok {
-		h.Kind = engine.HintTransfer
-	}
+	h.Kind = s.standstill()
 	if h.Head == nil {
 		return
 	}
@@ -29,6 +26,14 @@ func (s *Scheduler) explain() {
 		h.Setting = "engine.max_num_seqs"
 		h.Raise = h.Need
 	}
+}
+
+// standstill says what a rank waits for that can do nothing now.
+func (s *Scheduler) standstill() engine.HintKind {
+	if _, ok := s.Deadline(); ok {
+		return engine.HintTransfer
+	}
+	return engine.HintExhausted
 }
 
 // blocksToFinish returns the blocks a request needs to run alone to its end. The KV of its last token is never computed,
