@@ -84,7 +84,7 @@ func (p *batchPanel) draw(m *Model) {
 	}
 	a.Right(5, 0, scaleText(scale), theme.Dim)
 	a.Right(5, a.H()-2, "0", theme.Dim)
-	drawBatchLegend(a.Rows(a.H()-1, 1), 7, [4]string{"new", "cached", "decode (min. 1 row)", "preemption"})
+	drawBatchLegend(a.Rows(a.H()-1, 1), 7, [4]string{"new", "cached", "decode (min. 1 row)", m.lost().noun})
 	p.drawTable(m)
 }
 
@@ -141,19 +141,44 @@ func (p *batchPanel) drawTable(m *Model) {
 	}
 	title := "running and waiting at " + m.selName()
 	if f != nil {
-		title = fmt.Sprintf("pass %s of %s: %s", number(f.Number), m.selName(), passText(f))
+		title = fmt.Sprintf("pass %s of %s: %s", number(f.Number), m.selName(), m.passText(f))
 	}
 	title += fmt.Sprintf(", %d running, %s waiting", len(m.pool.Running), number(m.pool.Queued))
 	a := m.boxed(boxTable, title).Inset(1, 0)
+	if m.sglang() {
+		m.drawRatio(a.Rows(0, 1))
+		a = a.Rows(1, a.H()-1)
+	}
 	rows := m.states()
 	p.row = m.drawStates(a, rows, p.row)
 }
 
+// drawRatio draws what an SGLang rank sets aside for the output of running requests, and how its pages are divided.
+func (m *Model) drawRatio(a grid.Area) {
+	if !m.pool.taken {
+		return
+	}
+	r, c := &m.pool.Ratio, &m.pool.Counts
+	x := a.Text(0, 0, "new-token ratio ", theme.Dim)
+	x = a.Text(x, 0, decimals(r.Now, 3), theme.Bold)
+	x = a.Text(x, 0, fmt.Sprintf(" (%s-%s)", decimals(r.Min, 3), decimals(r.Init, 3)), theme.Dim)
+	for _, part := range []struct {
+		name  string
+		pages int
+	}{{"active", c[engine.BlockActive] + c[engine.BlockShared]}, {"evictable", c[engine.BlockCached]}, {"free", c[engine.BlockFree]}} {
+		x = a.Text(x+2, 0, part.name+" ", theme.Dim)
+		x = a.Text(x, 0, strconv.Itoa(part.pages), theme.Bold)
+	}
+}
+
 // states returns the requests of the snapshot, running ones first.
 func (m *Model) states() []*engine.RequestState {
-	rows := make([]*engine.RequestState, 0, len(m.pool.Running)+len(m.pool.Waiting))
+	rows := make([]*engine.RequestState, 0, len(m.pool.Running)+len(m.pool.Deferred)+len(m.pool.Waiting))
 	for i := range m.pool.Running {
 		rows = append(rows, &m.pool.Running[i])
+	}
+	for i := range m.pool.Deferred {
+		rows = append(rows, &m.pool.Deferred[i])
 	}
 	for i := range m.pool.Waiting {
 		rows = append(rows, &m.pool.Waiting[i])
@@ -162,7 +187,14 @@ func (m *Model) states() []*engine.RequestState {
 }
 
 var phaseNames = map[engine.Phase]string{engine.PhaseWaiting: "waiting", engine.PhasePreempted: "preempted",
-	engine.PhasePrefill: "prefill", engine.PhaseDecode: "decode"}
+	engine.PhasePrefill: "prefill", engine.PhaseDecode: "decode", engine.PhaseDeferred: "deferred", engine.PhaseLoading: "loading"}
+
+func (m *Model) phaseName(p engine.Phase) string {
+	if p == engine.PhasePreempted && m.sglang() {
+		return "retracted"
+	}
+	return phaseNames[p]
+}
 
 // drawStates draws a table of requests from the first row on and returns the first row that was possible.
 func (m *Model) drawStates(a grid.Area, rows []*engine.RequestState, first int) int {
@@ -180,7 +212,7 @@ func (m *Model) drawStates(a grid.Area, rows []*engine.RequestState, first int) 
 		if r.Phase == engine.PhasePreempted {
 			style = theme.InkEvicted
 		}
-		t.Row(a, y+1, style, grid.Clean(r.Request.Label), phaseNames[r.Phase],
+		t.Row(a, y+1, style, grid.Clean(r.Request.Label), m.phaseName(r.Phase),
 			strconv.Itoa(r.Computed)+"/"+strconv.Itoa(total), strconv.Itoa(r.Cached), strconv.Itoa(r.Blocks),
 			span(math.Max(0, float64(m.clock-r.Since))))
 		m.drawProgress(a.Rows(y+1, 1), t, len(runColumns), r.Computed, r.Request.PromptLen(), total)
@@ -213,7 +245,7 @@ func (m *Model) drawProgress(a grid.Area, t widget.Table, columns, done, prompt,
 // drawPass draws the requests of an earlier pass.
 func (p *batchPanel) drawPass(m *Model, f *pass) {
 	a := m.boxed(boxTable, fmt.Sprintf("pass %s, %s, %s ago: %s", number(f.Number), clockText(f.Start),
-		span(math.Max(0, float64(m.clock-f.End))), passText(f))).Inset(1, 0)
+		span(math.Max(0, float64(m.clock-f.End))), m.passText(f))).Inset(1, 0)
 	if len(f.items) == 0 {
 		a.Text(0, 0, "the requests of this pass were not kept", theme.Dim)
 		return

@@ -28,6 +28,8 @@ type blocksPanel struct {
 	first  int  // first row of cells shown when zoomed
 	lens   int  // 0: all states, else 1 + index in the legend's order
 	info   blockInfo
+
+	prefixes prefixes // shown in place of the map if open
 }
 
 // mapView is how the blocks of a pool are laid over the cells of an area.
@@ -76,7 +78,7 @@ func (p *blocksPanel) mapArea(m *Model) grid.Area {
 func (p *blocksPanel) clamp(m *Model) {
 	n := len(m.pool.states)
 	p.cursor = min(max(p.cursor, 0), max(n-1, 0))
-	if m.tab != tabBlocks || m.layout.tooSmall() {
+	if m.tab != tabBlocks || p.prefixes.open || m.layout.tooSmall() {
 		return
 	}
 	a := p.mapArea(m)
@@ -87,6 +89,13 @@ func (p *blocksPanel) clamp(m *Model) {
 }
 
 func (p *blocksPanel) key(m *Model, a keys.Action) tea.Cmd {
+	switch {
+	case a == keys.Tree, a == keys.Back && p.prefixes.open:
+		return p.prefixes.toggle(m)
+	case p.prefixes.open:
+		p.prefixes.key(m, a)
+		return nil
+	}
 	area := p.mapArea(m)
 	v := p.view(m, area.W(), area.H())
 	line := v.per * v.w
@@ -226,6 +235,10 @@ func (m *Model) empty(a grid.Area) bool {
 }
 
 func (p *blocksPanel) draw(m *Model) {
+	if p.prefixes.open {
+		p.prefixes.draw(m)
+		return
+	}
 	cells := p.mapArea(m)
 	v := p.view(m, cells.W(), cells.H())
 	title := fmt.Sprintf("KV blocks of %s: %s, %s", m.selName(), plural(len(m.pool.states), "block"), v.scale())

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"mockbench/ui/grid"
 )
 
 // Bounds of the speed that keys can choose.
@@ -97,4 +99,32 @@ func (m *Model) watchDrain() tea.Cmd {
 
 func (m *Model) signalled(msg SignalMsg) tea.Cmd {
 	return m.quit(&SignalError{Signal: msg.Signal})
+}
+
+// headMsg tells that the request a rank stalled on was cancelled.
+type headMsg struct {
+	worker, label string
+	ok            bool
+}
+
+// cancelHead cancels the request that the banner names.
+func (m *Model) cancelHead() tea.Cmd {
+	for _, w := range m.workers {
+		for _, s := range w.stalls {
+			return beside("screen cancel", func() tea.Msg {
+				label, ok := w.Worker.CancelHead(s.Rank)
+				return headMsg{w.name, grid.Clean(label), ok}
+			})
+		}
+	}
+	m.say("no rank is stalled")
+	return nil
+}
+
+func (m *Model) headCancelled(msg headMsg) {
+	if msg.ok {
+		m.say("cancelled " + msg.label + " of " + msg.worker)
+	} else {
+		m.say(msg.worker + " is no longer stalled")
+	}
 }

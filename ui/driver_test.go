@@ -39,7 +39,7 @@ func start(t *testing.T, workers, w, h int, change func(*ui.Options)) (*uitest.D
 func TestKeysChangeThePanel(t *testing.T) {
 	d, _ := start(t, 4, 120, 36, nil)
 	d.WaitFor("[1 Overview]")
-	for key, text := range map[string]string{"2": "[2 KV blocks]", "3": "[3 Batch]", "7": "[7 Events]", "4": "running"} {
+	for key, text := range map[string]string{"2": "[2 KV blocks]", "3": "[3 Host tier]", "4": "[4 Batch]", "8": "[8 Events]", "5": "running"} {
 		d.Press(key)
 		d.WaitFor(text)
 	}
@@ -99,7 +99,7 @@ func TestMouse(t *testing.T) {
 
 func TestFilter(t *testing.T) {
 	d, _ := start(t, 2, 80, 24, nil)
-	d.Press("7")
+	d.Press("8")
 	d.WaitFor("stored")
 	d.Press("/", "r", "e", "m", "o", "v", "e", "d", "enter")
 	d.Until("only removed blocks", func(s string) bool {
@@ -117,6 +117,84 @@ func TestStalledRank(t *testing.T) {
 	d.WaitFor("! rank 0 stalled: r17 needs 41 blocks, pool 32: raise num_gpu_blocks to 41")
 	f.Workers()[0].Stall(nil)
 	d.Until("no banner", func(s string) bool { return !strings.Contains(s, "stalled") })
+}
+
+func TestCancelTheHeadOfAStalledRank(t *testing.T) {
+	d, f := start(t, 2, 80, 24, nil)
+	d.WaitFor("RUN")
+	d.Press("x")
+	d.WaitFor("no rank is stalled")
+	f.Workers()[1].Stall(&engine.Hint{Kind: engine.HintExhausted, Head: &engine.Request{Label: "r17"}, Test: engine.TestPool,
+		Need: 41, Have: 32})
+	d.WaitFor("w1 rank 0 stalled: r17 needs 41 blocks, pool 32")
+	d.WaitFor("x cancel head")
+	d.Press("x")
+	d.WaitFor("cancelled r17 of w1")
+	d.Until("no banner", func(s string) bool { return !strings.Contains(s, "stalled") })
+	if got := f.Workers()[1].Cancelled(); len(got) != 1 || got[0] != "r17" {
+		t.Errorf("cancelled %v", got)
+	}
+}
+
+func TestReadOnlyCancelsNothing(t *testing.T) {
+	d, f := start(t, 1, 80, 24, func(o *ui.Options) { o.ReadOnly = true })
+	d.WaitFor("RUN")
+	f.Workers()[0].Stall(&engine.Hint{Kind: engine.HintExhausted, Head: &engine.Request{Label: "r17"}, Test: engine.TestPool, Need: 41, Have: 32})
+	d.WaitFor("r17 needs 41 blocks, pool 32")
+	if strings.Contains(d.Screen(), "x cancel") {
+		t.Error("the line at the bottom offers what is refused")
+	}
+	d.Press("x")
+	d.WaitFor("read-only")
+	if got := f.Workers()[0].Cancelled(); len(got) > 0 {
+		t.Errorf("cancelled %v all the same", got)
+	}
+}
+
+func TestPrefixTree(t *testing.T) {
+	d, f := start(t, 2, 80, 24, nil)
+	d.WaitFor("RUN")
+	f.Clock.Pause()
+	d.Press("2", "t")
+	d.WaitFor("prefix tree of w0")
+	d.WaitFor("in 60 nodes, 1-18")
+	d.Press("pgdown", "down")
+	d.Until("later rows", func(s string) bool { return !strings.Contains(s, "nodes, 1-18") })
+	d.Press("]")
+	d.WaitFor("prefix tree of w1")
+	d.Press("t")
+	d.WaitFor("KV blocks of w1")
+	d.Press("t", "esc")
+	d.WaitFor("refs")
+}
+
+func TestEngineWithoutTree(t *testing.T) {
+	d, f := start(t, 1, 80, 24, nil)
+	f.Set(uitest.NewWorker("other", 9, 512))
+	f.Workers()[0].Use(engine.TRTLLM)
+	d.WaitFor("other")
+	d.Press("2", "t")
+	d.WaitFor("this engine has no prefix tree")
+}
+
+func TestHostTierOfTheSelectedWorker(t *testing.T) {
+	f := uitest.NewFleet(2, 2048)
+	f.Workers()[1].AddHost(1024)
+	s := uitest.NewScreen(f, f.Options(), plain, 80, 24)
+	s.Run(40)
+	s.Press("3")
+	if !strings.Contains(s.Text(), "--num-host-blocks") {
+		t.Errorf("no word about the flag:\n%s", s.Text())
+	}
+	s.Press("]")
+	s.Run(5)
+	if text := s.Text(); !strings.Contains(text, "host tier of w1, 1,024 blocks, 1 block = 8.39 MB") || strings.Contains(text, "--num") {
+		t.Errorf("the worker with a tier shows\n%s", text)
+	}
+	s.Press("1")
+	if !strings.Contains(s.Text(), "G2 GB/s") {
+		t.Errorf("no line of the traffic:\n%s", s.Text())
+	}
 }
 
 func TestQuitDrains(t *testing.T) {
@@ -179,7 +257,7 @@ func TestSmallTerminals(t *testing.T) {
 func TestLog(t *testing.T) {
 	log := &ui.Log{}
 	d, _ := start(t, 1, 80, 24, func(o *ui.Options) { o.Log = log })
-	d.Press("7")
+	d.Press("8")
 	d.WaitFor("subscribers and log")
 	log.Write([]byte("first line\nsecond \x1b[31mline\nunfin"))
 	d.WaitFor("second ?[31mline")

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"testing"
 
+	"mockbench/engine"
 	"mockbench/ui/theme"
 	"mockbench/ui/uitest"
 )
 
-var panels = []string{"overview", "blocks", "batch", "requests", "routing", "latency", "events"}
+var panels = []string{"overview", "blocks", "host", "batch", "requests", "routing", "latency", "events"}
 
 // looks are the kinds of terminals of the golden screens.
 var looks = map[string]theme.Theme{
@@ -46,10 +47,10 @@ func TestOtherScreens(t *testing.T) {
 		{"help-end", []string{"?", "end"}},
 		{"blocks-zoom", []string{"2", "enter", "pgdown", "down", "right"}},
 		{"blocks-lens", []string{"2", "f", "f"}},
-		{"batch-paused", []string{"3", " "}},
-		{"batch-scrub", []string{"3", "left", "left", "left"}},
-		{"requests-filter", []string{"4", "/", "r", "2", "5", "enter", "o"}},
-		{"events-frozen", []string{"7", "down", "down", "f"}},
+		{"batch-paused", []string{"4", " "}},
+		{"batch-scrub", []string{"4", "left", "left", "left"}},
+		{"requests-filter", []string{"5", "/", "r", "2", "5", "enter", "o"}},
+		{"events-frozen", []string{"8", "down", "down", "f"}},
 		{"overview-order", []string{"o", "down", "down", "down"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -60,5 +61,42 @@ func TestOtherScreens(t *testing.T) {
 			s.Run(1)
 			uitest.Golden(t, c.name, s.Text())
 		})
+	}
+}
+
+// Panels that depend on the engine and on a host tier, at three sizes.
+func TestEngineScreens(t *testing.T) {
+	hosts := func(w *uitest.Worker) { w.AddHost(4096) }
+	sglang := func(w *uitest.Worker) { w.Use(engine.SGLang) }
+	for _, size := range sizes {
+		for _, c := range []struct {
+			name string
+			make func(*uitest.Worker)
+			keys []string
+		}{
+			{"host-tier", hosts, []string{"3"}},
+			{"host-overview", hosts, []string{"1"}},
+			{"host-requests", hosts, []string{"5"}},
+			{"tree-vllm", hosts, []string{"2", "t"}},
+			{"tree-sglang", sglang, []string{"2", "t", "down", "down", "down"}},
+			{"sglang-overview", sglang, []string{"1", "o", "o", "o"}},
+			{"sglang-batch", sglang, []string{"4"}},
+			{"sglang-host", sglang, []string{"3"}},
+		} {
+			name := fmt.Sprintf("%s-%dx%d", c.name, size[0], size[1])
+			t.Run(name, func(t *testing.T) {
+				f := uitest.NewFleet(5, 4096)
+				for _, w := range f.Workers() {
+					c.make(w)
+				}
+				o := f.Options()
+				o.Backend = string(f.Workers()[0].Config().Backend)
+				s := uitest.NewScreen(f, o, looks["ascii"], size[0], size[1])
+				s.Run(120)
+				s.Press(c.keys...)
+				s.Run(32) // the message at the bottom goes away
+				uitest.Golden(t, name, s.Text())
+			})
+		}
 	}
 }

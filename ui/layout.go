@@ -8,6 +8,9 @@ const (
 	roomyWidth, roomyHeight = 120, 36
 )
 
+// hostRows is the height of the figures of the host tier with their frame.
+const hostRows = 12
+
 // box names a rectangle of the screen.
 type box int
 
@@ -20,6 +23,7 @@ const (
 	boxWorkers
 	boxLatency
 	boxMap
+	boxHost
 	boxCursor
 	boxPass
 	boxSparks
@@ -50,23 +54,42 @@ func (l *layout) at(x, y int) (b box, cx, cy int, ok bool) {
 	return 0, 0, 0, false
 }
 
-// arrange computes the layout of a panel. banner is the number of alarm lines, rows the number of workers.
-func arrange(w, h int, t tab, banner, rows int) layout {
+// shape is what the layout of a panel depends on beside the size.
+type shape struct {
+	tab    tab
+	banner int  // alarm lines
+	rows   int  // workers
+	host   bool // there is a host tier
+	tree   bool // the KV blocks panel shows the prefix tree
+}
+
+// arrange computes the layout of a panel.
+func arrange(w, h int, s shape) layout {
 	l := layout{w: w, h: h, roomy: w >= roomyWidth && h >= roomyHeight}
 	if l.tooSmall() {
 		return l
 	}
 	l.rect[boxHeader] = grid.Rect{X: 0, Y: 0, W: w, H: 1}
 	l.rect[boxTabs] = grid.Rect{X: 0, Y: 1, W: w, H: 1}
-	l.rect[boxBanner] = grid.Rect{X: 0, Y: 2, W: w, H: banner}
+	l.rect[boxBanner] = grid.Rect{X: 0, Y: 2, W: w, H: s.banner}
 	l.rect[boxFooter] = grid.Rect{X: 0, Y: h - 1, W: w, H: 1}
-	body := grid.Rect{X: 0, Y: 2 + banner, W: w, H: h - 3 - banner}
+	body := grid.Rect{X: 0, Y: 2 + s.banner, W: w, H: h - 3 - s.banner}
 	l.rect[boxBody] = body
-	switch t {
+	switch s.tab {
 	case tabOverview:
-		l.overview(body, rows)
+		l.overview(body, s)
 	case tabBlocks:
-		l.blocks(body)
+		if s.tree {
+			l.rect[boxTable] = body
+		} else {
+			l.blocks(body)
+		}
+	case tabHost:
+		if s.host {
+			top, rest := rowsOf(body, hostRows)
+			l.rect[boxHost] = top
+			l.rect[boxSparks], l.rect[boxTable] = rowsOf(rest, 4)
+		}
 	case tabBatch:
 		top := min(body.H-8, 10+(body.H-21)*2/5)
 		l.rect[boxBatch], l.rect[boxTable] = rowsOf(body, top)
@@ -77,14 +100,18 @@ func arrange(w, h int, t tab, banner, rows int) layout {
 			l.rect[boxList], l.rect[boxLog] = rowsOf(body, body.H-5)
 		}
 	case tabRouting:
-		l.rect[boxWorkers], l.rect[boxTable] = rowsOf(body, min(rows+3, body.H*2/5))
+		l.rect[boxWorkers], l.rect[boxTable] = rowsOf(body, min(s.rows+3, body.H*2/5))
 	default:
 		l.rect[boxTable] = body
 	}
 	return l
 }
 
-func (l *layout) overview(body grid.Rect, rows int) {
+func (l *layout) overview(body grid.Rect, s shape) {
+	rows, sparks := s.rows, 5
+	if s.host {
+		sparks++
+	}
 	if !l.roomy {
 		workers := min(7, 3+max(rows, 1)+max(0, (body.H-21)/4))
 		if rows > 4 {
@@ -100,7 +127,7 @@ func (l *layout) overview(body grid.Rect, rows int) {
 	workers := max(9+(body.H-33)/6, min(rows+3, 11+(body.H-33)*3/8))
 	left := 72 + (l.w-roomyWidth)*38/80
 	top, rest := rowsOf(body, workers)
-	rest, l.rect[boxSparks] = rowsOf(rest, rest.H-5)
+	rest, l.rect[boxSparks] = rowsOf(rest, rest.H-sparks)
 	l.rect[boxWorkers], l.rect[boxLatency] = columnsOf(top, left)
 	l.rect[boxMap], l.rect[boxPass] = columnsOf(rest, left)
 }

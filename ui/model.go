@@ -63,6 +63,7 @@ type Model struct {
 	tab      tab
 	overview overviewPanel
 	blocks   blocksPanel
+	host     hostPanel
 	batch    batchPanel
 	requests requestsPanel
 	events   eventsPanel
@@ -202,7 +203,11 @@ func (m *Model) selectionChanged() {
 		m.rank = 0
 	}
 	m.pool = pool{worker: m.sel, rank: m.rank}
-	m.batch.back, m.batch.row, m.requests.row, m.blocks.info = 0, 0, 0, blockInfo{}
+	m.batch.back, m.batch.row, m.requests.row, m.host.row, m.blocks.info = 0, 0, 0, 0, blockInfo{}
+	m.blocks.prefixes.known, m.blocks.prefixes.row = false, 0
+	if m.tab == tabHost {
+		m.relayout()
+	}
 	m.dirty = true
 }
 
@@ -215,7 +220,12 @@ func (m *Model) aimFeeds() {
 }
 
 func (m *Model) relayout() {
-	m.layout = arrange(m.layout.w, m.layout.h, m.tab, len(m.alarms()), len(m.rows))
+	host := m.hasHost()
+	if m.tab == tabHost {
+		host = m.sel != nil && m.sel.config.HostOffload != nil
+	}
+	m.layout = arrange(m.layout.w, m.layout.h, shape{tab: m.tab, banner: len(m.alarms()), rows: len(m.rows), host: host,
+		tree: m.blocks.prefixes.open})
 	m.blocks.clamp(m)
 	m.dirty = true
 }

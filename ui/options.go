@@ -26,6 +26,8 @@ type Worker interface {
 	Config() engine.Config
 	Inspect(rank int, s *engine.Snapshot) error
 	Block(rank int, n int32) (engine.BlockInfo, error)
+	Tree(rank, limit int) (t engine.PrefixTree, ok bool, err error)
+	CancelHead(rank int) (label string, ok bool)
 	Step()
 	Stalled() []live.Stall
 	Slip() time.Duration

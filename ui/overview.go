@@ -26,6 +26,14 @@ const (
 
 var orderNames = [orders]string{"name", "KV used", "waiting", "preemptions"}
 
+// orderName returns the name of the order of the workers.
+func (m *Model) orderName() string {
+	if m.overview.order == orderPreemptions {
+		return m.lost().noun + "s"
+	}
+	return orderNames[m.overview.order]
+}
+
 // overviewPanel is the first panel: all workers, and the selected one in short.
 type overviewPanel struct {
 	order order
@@ -49,7 +57,7 @@ func (p *overviewPanel) key(m *Model, a keys.Action) tea.Cmd {
 	case keys.Order:
 		p.order = (p.order + 1) % orders
 		m.sortRows()
-		m.say("workers by " + orderNames[p.order])
+		m.say("workers by " + m.orderName())
 	}
 	return nil
 }
@@ -102,7 +110,7 @@ var workerColumns = []widget.Column{
 func (p *overviewPanel) drawWorkers(m *Model) {
 	title := "workers"
 	if p.order != orderName {
-		title += " by " + orderNames[p.order]
+		title += " by " + m.orderName()
 	}
 	box := m.area(boxWorkers)
 	visible := max(box.H()-3, 0)
@@ -112,6 +120,11 @@ func (p *overviewPanel) drawWorkers(m *Model) {
 	}
 	a := m.frameIn(box, title).Inset(1, 0)
 	t := widget.Table{Columns: widget.Fit(workerColumns, a.W()), Heading: theme.Heading}
+	for i := range t.Columns {
+		if t.Columns[i].Title == "pre/s" {
+			t.Columns[i].Title = m.lost().column
+		}
+	}
 	t.Head(a)
 	if len(m.rows) == 0 {
 		a.Text(0, 1, "no workers", theme.Dim)
@@ -181,27 +194,48 @@ func (m *Model) sumColumns(n int, value func(c *column) float64) float64 {
 	return sum
 }
 
-// drawSparks draws the three lines at the bottom: all workers together over one time axis.
+// drawSparks draws the lines at the bottom: all workers together over one time axis. Without room traffic to host
+// tiers takes the place of the tokens, which the table has too.
 func (p *overviewPanel) drawSparks(m *Model, a grid.Area) {
 	workers := float64(max(len(m.workers), 1))
-	used := func(c *column) float64 { return c.used / workers }
-	perSecond := func(f func(c *column) int) func(c *column) float64 {
-		return func(c *column) float64 { return float64(f(c)) * columnsPerSecond }
+	over := func(value func(c *column) float64) func(int) float64 {
+		return func(n int) float64 { return m.sumColumns(n, value) }
 	}
-	lines := []struct {
-		name   string
-		value  func(c *column) float64
-		top    float64 // 0: the largest value shown
-		style  grid.Style
-		format func(float64) string
-	}{
-		{"KV used", used, 1, theme.InkActive, func(x float64) string { return percent(x, 0) }},
-		{"preempt/s", perSecond(func(c *column) int { return c.preempted }), 0, theme.InkEvicted, func(x float64) string { return decimals(x, 0) }},
+	perSecond := func(f func(c *column) int) func(int) float64 {
+		return over(func(c *column) float64 { return float64(f(c)) * columnsPerSecond })
+	}
+	lines := []trend{
+		{"KV used", over(func(c *column) float64 { return c.used / workers }), 1, theme.InkActive, func(x float64) string { return percent(x, 0) }},
+		{m.lost().verb + "/s", perSecond(func(c *column) int { return c.preempted }), 0, theme.InkEvicted, func(x float64) string { return decimals(x, 0) }},
 		{"tokens/s", perSecond(func(c *column) int { return c.tokens }), 0, theme.InkCached, whole},
 	}
+	if m.hasHost() {
+		if a.H() == len(lines) {
+			lines = lines[:len(lines)-1]
+		}
+		lines = append(lines, trend{"G2 GB/s", over((*column).traffic), 0, theme.InkHost, rateText})
+	}
+	m.drawTrends(a, lines)
+}
+
+// trend is one figure over time.
+type trend struct {
+	name   string
+	value  func(column int) float64 // NaN is a gap
+	top    float64                  // 0: the largest value shown
+	style  grid.Style
+	format func(float64) string
+}
+
+// trendText is the columns that the name and the latest value of a trend take.
+const trendText = 21
+
+// drawTrends draws one line a trend, the name in front and the latest value behind.
+func (m *Model) drawTrends(a grid.Area, lines []trend) {
 	for y, l := range lines {
-		const name, figure = 11, 8
-		values := m.series(a.W()-name-figure-2, func(n int) float64 { return m.sumColumns(n, l.value) })
+		const name = 11
+		width := a.W() - trendText
+		values := m.series(width, l.value)
 		top, last := l.top, math.NaN()
 		for _, v := range values {
 			if l.top == 0 && v > top {
@@ -210,7 +244,7 @@ func (p *overviewPanel) drawSparks(m *Model, a grid.Area) {
 			last = v
 		}
 		a.Text(1, y, l.name, theme.Plain)
-		widget.Spark(a.Sub(grid.Rect{X: name + 1, Y: y, W: a.W() - name - figure - 2, H: 1}), values, top, m.theme.Glyphs.Levels, l.style)
+		widget.Spark(a.Sub(grid.Rect{X: name + 1, Y: y, W: width, H: 1}), values, top, m.theme.Glyphs.Levels, l.style)
 		a.Right(a.W()-1, y, l.format(last), theme.Bold)
 	}
 }

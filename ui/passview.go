@@ -15,6 +15,21 @@ const (
 	letterNew, letterCached, letterDecode, letterPreempted = 'N', '-', 'd', 'X'
 )
 
+// lostWords name the loss of a request's blocks as the engine does.
+type lostWords struct{ verb, noun, column string }
+
+func (m *Model) lost() lostWords {
+	if m.sglang() {
+		return lostWords{"retract", "retraction", "ret/s"}
+	}
+	return lostWords{"preempt", "preemption", "pre/s"}
+}
+
+// sglang reports whether the workers' engine is SGLang.
+func (m *Model) sglang() bool {
+	return len(m.workers) > 0 && m.workers[0].config.Backend == engine.SGLang
+}
+
 // stackParts returns the parts of a batch from the bottom up.
 func stackParts[T ~int | ~int32](decode, cached, fresh T) []widget.Part {
 	return []widget.Part{
@@ -83,11 +98,11 @@ func (o *overviewPanel) drawPass(m *Model, a grid.Area) {
 	}
 	texts := [4]string{"new " + number(p.New), "cached " + number(p.Cached), "decode " + number(p.Decode), ""}
 	drawBatchLegend(a.Rows(1, 1), 0, texts)
-	a.Text(0, 2, passText(p), theme.Plain)
+	a.Text(0, 2, m.passText(p), theme.Plain)
 }
 
 // passText describes a pass in words.
-func passText(p *pass) string {
+func (m *Model) passText(p *pass) string {
 	text := "decode only"
 	if p.Prefills > 0 {
 		text = plural(p.Prefills, "prefill")
@@ -96,7 +111,7 @@ func passText(p *pass) string {
 		text += fmt.Sprintf(" (%d chunked)", p.Chunked)
 	}
 	if p.Preempted > 0 {
-		text += ", " + plural(p.Preempted, "preemption")
+		text += ", " + plural(p.Preempted, m.lost().noun)
 	}
 	return text + ", " + decimals(float64(p.RankEnd-p.Start), 1) + " ms"
 }
@@ -108,9 +123,9 @@ func (o *overviewPanel) drawBatches(m *Model) {
 	scale := drawColumns(a.Rows(0, a.H()-1), m.timeColumns(a.W()))
 	m.frameIn(box, fmt.Sprintf("batches of %s, height %s of budget", m.selWorker(), scaleText(scale)))
 	legend := a.Rows(a.H()-1, 1)
-	texts := [4]string{"new", "cached", "decode", "preempt"}
+	texts := [4]string{"new", "cached", "decode", m.lost().verb}
 	if p := m.lastPass(0); p != nil && legend.W() >= 60 {
-		texts = [4]string{"new " + number(p.New), "cached " + number(p.Cached), "decode " + number(p.Decode), "preempt"}
+		texts = [4]string{"new " + number(p.New), "cached " + number(p.Cached), "decode " + number(p.Decode), m.lost().verb}
 	}
 	drawBatchLegend(legend, 1, texts)
 }

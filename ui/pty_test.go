@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -39,10 +40,23 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// badWorker panics while the screen draws it.
-type badWorker struct{ *uitest.Worker }
+// badWorker panics while the screen draws it, once it was asked for a block.
+type badWorker struct {
+	*uitest.Worker
+	asked *atomic.Bool
+}
 
-func (badWorker) Config() engine.Config { panic("draw panic") }
+func (w badWorker) Block(rank int, n int32) (engine.BlockInfo, error) {
+	w.asked.Store(true)
+	return w.Worker.Block(rank, n)
+}
+
+func (w badWorker) Ranks() int {
+	if w.asked.Load() {
+		panic("draw panic")
+	}
+	return w.Worker.Ranks()
+}
 
 func child(mode string) int {
 	if mode == "usage" {
@@ -66,7 +80,7 @@ func child(mode string) int {
 		o.Status = func() ui.Status { panic("status panic") }
 	case "draw panic":
 		source := f.Workers()[0].Source()
-		source.Worker = badWorker{f.Workers()[0]}
+		source.Worker = badWorker{f.Workers()[0], new(atomic.Bool)}
 		o.Fleet = func() []ui.Source { return []ui.Source{source} }
 	case "plain":
 		o.Plain = true
@@ -240,7 +254,7 @@ func TestPanicsRestoreTheTerminal(t *testing.T) {
 			x := runChild(t, mode, 200, 60)
 			if mode == "draw panic" {
 				x.wait("the screen", x.shows("[1 Over"))
-				x.master.WriteString("3")
+				x.master.WriteString("2")
 			}
 			x.ends(spawn.ExitPanic)
 			x.wait("the report", func() bool { return strings.Contains(x.output(), text) })

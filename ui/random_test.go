@@ -81,7 +81,7 @@ func TestRandomSizesAndKeys(t *testing.T) {
 		for panel := range panels {
 			settle := func(s *uitest.Screen) string {
 				s.Send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
-				s.Press("esc", "esc", "esc", fmt.Sprint(panel+1))
+				s.Press(fmt.Sprint(panel+1), "esc", "esc", "esc")
 				s.Run(40) // a message at the bottom goes away
 				return s.Text()
 			}

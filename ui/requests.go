@@ -28,24 +28,12 @@ type requestsPanel struct {
 }
 
 func (p *requestsPanel) key(m *Model, a keys.Action) {
-	page := max(m.layout.rect[boxTable].H-4, 1)
-	switch a {
-	case keys.Up:
-		p.row = max(p.row-1, 0)
-	case keys.Down:
-		p.row++
-	case keys.PageUp:
-		p.row = max(p.row-page, 0)
-	case keys.PageDown:
-		p.row += page
-	case keys.Home:
-		p.row = 0
-	case keys.End:
-		p.row = engine.SnapshotRows * 2
-	case keys.Order:
-		p.order = (p.order + 1) % requestOrders
-		m.say("requests by " + requestOrderNames[p.order])
+	if a != keys.Order {
+		p.row = scrolled(m, p.row, a)
+		return
 	}
+	p.order = (p.order + 1) % requestOrders
+	m.say("requests by " + requestOrderNames[p.order])
 }
 
 func (p *requestsPanel) draw(m *Model) {
@@ -53,7 +41,7 @@ func (p *requestsPanel) draw(m *Model) {
 	all := len(rows)
 	if m.filter.input.Value() != "" {
 		rows = slices.DeleteFunc(rows, func(r *engine.RequestState) bool {
-			return !m.filter.matches(grid.Clean(r.Request.Label) + " " + phaseNames[r.Phase])
+			return !m.filter.matches(grid.Clean(r.Request.Label) + " " + m.phaseName(r.Phase))
 		})
 	}
 	slices.SortStableFunc(rows, func(a, b *engine.RequestState) int {

@@ -8,6 +8,7 @@ type tab int
 const (
 	tabOverview tab = iota
 	tabBlocks
+	tabHost
 	tabBatch
 	tabRequests
 	tabRouting
@@ -23,6 +24,7 @@ var tabInfo = [tabs]struct {
 }{
 	tabOverview: {"Overview", "Over", keys.Overview},
 	tabBlocks:   {"KV blocks", "KV", keys.Blocks},
+	tabHost:     {"Host tier", "Host", keys.Host},
 	tabBatch:    {"Batch", "Batch", keys.Batch},
 	tabRequests: {"Requests", "Reqs", keys.Requests},
 	tabRouting:  {"Routing", "Route", keys.Routing},

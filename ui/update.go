@@ -24,6 +24,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.polled(msg)
 	case snapshotMsg:
 		return m, m.snapshotTaken(msg)
+	case treeMsg:
+		return m, m.treeTaken(msg)
+	case headMsg:
+		m.headCancelled(msg)
 	case blockMsg:
 		m.blocks.info, m.dirty = msg.blockInfo, true
 	case RedrawMsg:
@@ -70,9 +74,10 @@ func (m *Model) Tick() tea.Cmd {
 	}
 	m.batch.keepPlace(m)
 	m.stale = m.stale || changed
+	m.blocks.prefixes.stale = m.blocks.prefixes.stale || changed
 	if m.every(columnsPerSecond) && !m.paused {
 		for _, w := range m.workers {
-			w.closeColumn(m.closedCols)
+			w.closeColumn(m.closedCols, m.clock)
 		}
 		m.closedCols++
 	}
@@ -85,7 +90,7 @@ func (m *Model) Tick() tea.Cmd {
 	}
 	if m.every(tablesPerSecond) {
 		m.refreshTables()
-		cmds = append(cmds, m.poll())
+		cmds = append(cmds, m.poll(), m.askTree())
 	}
 	if m.notice.text != "" && m.frame >= m.notice.until {
 		m.notice, m.dirty = notice{}, true
@@ -245,6 +250,8 @@ func (m *Model) act(a keys.Action, key string) tea.Cmd {
 		return m.selectWorker(m.place() + 1)
 	case keys.PrevWorker:
 		return m.selectWorker(m.place() - 1)
+	case keys.CancelHead:
+		return m.cancelHead()
 	case keys.Rank:
 		return m.nextRank()
 	case keys.Filter:
@@ -266,6 +273,8 @@ func (m *Model) panelKey(a keys.Action) tea.Cmd {
 		return m.overview.key(m, a)
 	case tabBlocks:
 		return m.blocks.key(m, a)
+	case tabHost:
+		m.host.key(m, a)
 	case tabBatch:
 		m.batch.key(m, a)
 	case tabRequests:
@@ -304,7 +313,7 @@ func (m *Model) show(t tab) tea.Cmd {
 	m.stale = true
 	switch {
 	case t == tabBlocks:
-		return m.askBlock()
+		return tea.Batch(m.askBlock(), m.askTree())
 	case t == tabEvents && m.events.follow:
 		m.events.collect(m)
 	case t == tabOverview, t == tabLatency, t == tabRouting:
@@ -326,7 +335,7 @@ func (m *Model) selectWorker(i int) tea.Cmd {
 	}
 	m.sel = next
 	m.selectionChanged()
-	return m.look()
+	return tea.Batch(m.look(), m.askTree())
 }
 
 func (m *Model) nextRank() tea.Cmd {
@@ -336,5 +345,5 @@ func (m *Model) nextRank() tea.Cmd {
 	}
 	m.rank = (m.rank + 1) % m.sel.Worker.Ranks()
 	m.selectionChanged()
-	return m.look()
+	return tea.Batch(m.look(), m.askTree())
 }

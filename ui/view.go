@@ -44,6 +44,8 @@ func (m *Model) draw() {
 		m.overview.draw(m)
 	case tabBlocks:
 		m.blocks.draw(m)
+	case tabHost:
+		m.host.draw(m)
 	case tabBatch:
 		m.batch.draw(m)
 	case tabRequests:
@@ -243,7 +245,8 @@ func (m *Model) drawFooter(a grid.Area) {
 func (m *Model) hints() []keys.Binding {
 	var list []keys.Binding
 	for _, b := range keys.Table {
-		if b.Short != "" && b.Where&tabInfo[m.tab].where != 0 && !(b.Changes && m.o.ReadOnly) {
+		idle := b.Action == keys.CancelHead && len(m.alarms()) == 0
+		if b.Short != "" && b.Where&tabInfo[m.tab].where != 0 && !(b.Changes && m.o.ReadOnly) && !idle {
 			list = append(list, b)
 		}
 	}

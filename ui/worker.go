@@ -27,6 +27,9 @@ type column struct {
 	budget            float64 // sum over the passes
 	preempted, tokens int
 	used              float64 // share of blocks in use at the end
+	ms                float64 // simulated time
+	copied            float64 // bytes between device and host, both ways
+	resident          int     // blocks in the host tier at the end
 }
 
 // pass is one kept pass with its requests, if they were asked for.
@@ -53,12 +56,13 @@ type row struct {
 type worker struct {
 	Source
 	name   string
+	config engine.Config
 	loads  []engine.Load
 	totals feed.Totals
 	batch  feed.Batch
 
 	history [historyColumns]column
-	closed  feed.Totals // at the end of the last column
+	closed  sample // at the end of the last column
 	passes  ring[pass]
 	events  ring[feed.Event]
 	samples ring[sample]
@@ -70,7 +74,7 @@ type worker struct {
 }
 
 func newWorker(s Source) *worker {
-	w := &worker{Source: s, name: grid.Clean(s.Worker.Name()), loads: make([]engine.Load, s.Worker.Ranks())}
+	w := &worker{Source: s, name: grid.Clean(s.Worker.Name()), config: s.Worker.Config(), loads: make([]engine.Load, s.Worker.Ranks())}
 	for i := range w.history {
 		w.history[i].n = -1
 	}
@@ -102,15 +106,17 @@ func (w *worker) drain() bool {
 }
 
 // closeColumn makes what happened since the last column the one of number n.
-func (w *worker) closeColumn(n int) {
-	now, then := &w.totals, &w.closed
+func (w *worker) closeColumn(n int, clock engine.Time) {
+	now, then := &w.totals, &w.closed.totals
+	copied := now.Host.Stores.DoneBlocks - then.Host.Stores.DoneBlocks + now.Host.Loads.DoneBlocks - then.Host.Loads.DoneBlocks
 	w.history[n%historyColumns] = column{
 		n: n, passes: int(now.Passes - then.Passes),
 		new: int(now.New - then.New), cached: int(now.Cached - then.Cached), dec: int(now.Decode - then.Decode),
 		budget: now.Budget - then.Budget, preempted: int(now.Preemptions - then.Preemptions),
 		tokens: int(now.OutputTokens - then.OutputTokens), used: used(w.load()),
+		ms: float64(clock - w.closed.clock), copied: float64(copied) * float64(w.blockBytes()), resident: resident(&now.Host),
 	}
-	w.closed = w.totals
+	w.closed = sample{w.totals, clock}
 }
 
 // at returns the worker's column of that number, nil where there is a gap.
@@ -158,14 +164,19 @@ func (w *worker) refresh(now engine.Time) {
 	l := w.load()
 	w.shown = row{used: used(l), running: l.Running, waiting: l.Waiting, preemptions: w.totals.Preemptions,
 		preempts: math.NaN(), tokens: math.NaN(), hit: math.NaN()}
-	last := w.samples.last(0)
-	if base := w.samples.last(min(rateSpan, w.samples.len()-1)); last.clock > base.clock {
-		seconds := float64(last.clock-base.clock) / 1000
+	base, last, seconds := w.span()
+	if seconds > 0 {
 		w.shown.preempts = float64(last.totals.Preemptions-base.totals.Preemptions) / seconds
 		w.shown.tokens = float64(last.totals.OutputTokens-base.totals.OutputTokens) / seconds
 	}
-	base := w.samples.last(w.samples.len() - 1)
+	base = w.samples.last(w.samples.len() - 1)
 	w.shown.hit = ratio(last.totals.ReusedTokens-base.totals.ReusedTokens, last.totals.PromptTokens-base.totals.PromptTokens)
+}
+
+// span returns the samples that rates are taken over, and the simulated seconds between them.
+func (w *worker) span() (base, last *sample, seconds float64) {
+	last, base = w.samples.last(0), w.samples.last(min(rateSpan, w.samples.len()-1))
+	return base, last, float64(last.clock-base.clock) / 1000
 }
 
 // ratio returns a/b, NaN if b is 0.

@@ -4,6 +4,7 @@
 package feed
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -66,9 +67,85 @@ type Totals struct {
 	Budget                                  float64 // tokens; passes without a limit count nothing
 	OutputTokens                            uint64
 	PromptTokens, ReusedTokens              uint64 // of first admissions
-	HostTokens                              uint64 // loaded from the host tier
+	HostTokens                              uint64 // of those, loaded from the host tier
+	Host                                    Host
 	Events, Stored, Removed                 uint64 // KV events, and blocks in them
 	Time                                    engine.Time
+}
+
+// Host is what the host tier has done.
+type Host struct {
+	Stores, Loads    Lane
+	Evicted, Refused uint64 // blocks forgotten for others; stores that found no room
+	Unfitting        uint64 // of the refused, larger than the whole tier
+}
+
+// Lane is one direction of the copies between device and host.
+type Lane struct {
+	Started, Done, Cancelled                   uint64  // copies
+	StartedBlocks, DoneBlocks, CancelledBlocks uint64  // in them
+	Wait                                       float64 // ms from the earliest start to the end, over those started
+}
+
+// Flying returns the copies under way and the blocks in them.
+func (l *Lane) Flying() (copies, blocks uint64) {
+	return l.Started - l.Done - l.Cancelled, l.StartedBlocks - l.DoneBlocks - l.CancelledBlocks
+}
+
+func (l *Lane) add(s *Lane) {
+	l.Started += s.Started
+	l.Done += s.Done
+	l.Cancelled += s.Cancelled
+	l.StartedBlocks += s.StartedBlocks
+	l.DoneBlocks += s.DoneBlocks
+	l.CancelledBlocks += s.CancelledBlocks
+	l.Wait += s.Wait
+}
+
+// start takes in a copy that may begin at a time.
+func (l *Lane) start(t *engine.Transfer, earliest engine.Time) {
+	l.Started++
+	l.StartedBlocks += uint64(len(t.Blocks))
+	if wait := float64(t.Done - earliest); !math.IsInf(wait, 1) {
+		l.Wait += wait
+	}
+}
+
+func (l *Lane) end(t *engine.Transfer) {
+	l.Done++
+	l.DoneBlocks += uint64(len(t.Blocks))
+}
+
+func (h *Host) add(s *Host) {
+	h.Stores.add(&s.Stores)
+	h.Loads.add(&s.Loads)
+	h.Evicted += s.Evicted
+	h.Refused += s.Refused
+	h.Unfitting += s.Unfitting
+}
+
+// take takes in one thing that happened.
+func (h *Host) take(t *engine.Transfer) {
+	switch t.Kind {
+	case engine.StoreStarted:
+		h.Stores.start(t, t.At)
+	case engine.StoreDone:
+		h.Stores.end(t)
+	case engine.LoadStarted:
+		h.Loads.start(t, t.NotBefore)
+	case engine.LoadDone:
+		h.Loads.end(t)
+	case engine.LoadCancelled:
+		h.Loads.Cancelled++
+		h.Loads.CancelledBlocks += uint64(len(t.Blocks))
+	case engine.HostEvicted:
+		h.Evicted += uint64(len(t.Blocks))
+	case engine.StoreRefused:
+		h.Refused++
+		if t.Unfitting {
+			h.Unfitting++
+		}
+	}
 }
 
 // Batch is what happened between two calls of Drain.
@@ -179,6 +256,9 @@ func (t *Totals) add(s *Totals) {
 	t.PromptTokens += s.PromptTokens
 	t.ReusedTokens += s.ReusedTokens
 	t.HostTokens += s.HostTokens
+	if s.Host != (Host{}) {
+		t.Host.add(&s.Host)
+	}
 	t.Events += s.Events
 	t.Stored += s.Stored
 	t.Removed += s.Removed
@@ -209,8 +289,8 @@ func figures(p *engine.Pass) (f Frame, t Totals) {
 	for i := range p.Admissions {
 		a := &p.Admissions[i]
 		f.Cached += int32(a.Reused)
-		t.HostTokens += uint64(a.HostReused)
 		if a.First {
+			t.HostTokens += uint64(a.HostReused)
 			t.PromptTokens += uint64(a.Request.PromptLen())
 			t.ReusedTokens += uint64(a.Reused)
 		}
@@ -242,6 +322,9 @@ func figures(p *engine.Pass) (f Frame, t Totals) {
 		}
 	}
 	t.Events = uint64(len(p.Events.List))
+	for i := range p.Transfers {
+		t.Host.take(&p.Transfers[i])
+	}
 	return f, t
 }
 

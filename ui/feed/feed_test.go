@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"math"
 	"sync"
 	"testing"
 
@@ -50,6 +51,41 @@ func TestFigures(t *testing.T) {
 	}
 	if len(b.Events) != 2 || b.Events[1].First != 8 || b.Events[1].At != 4 {
 		t.Errorf("got events %+v", b.Events)
+	}
+}
+
+// What the host tier does is summed up, copies that are told of between passes too.
+func TestHostTier(t *testing.T) {
+	f := New(1)
+	p := pass(3, 0)
+	p.Admissions[0].HostReused = 10
+	p.Transfers = []engine.Transfer{
+		{Kind: engine.StorePrepared, At: 1, Blocks: []uint64{1, 2, 3}},
+		{Kind: engine.StoreStarted, At: 1, Done: 5, Blocks: []uint64{1, 2, 3}},
+		{Kind: engine.LoadStarted, At: 1, NotBefore: 2, Done: 4, Blocks: []uint64{4, 5}},
+		{Kind: engine.LoadStarted, At: 1, NotBefore: 1, Done: engine.Time(math.Inf(1)), Blocks: []uint64{6}},
+		{Kind: engine.HostEvicted, At: 1, Blocks: []uint64{7}},
+		{Kind: engine.StoreRefused, At: 1, Blocks: []uint64{8, 9}, Unfitting: true},
+		{Kind: engine.StoreRefused, At: 1, Blocks: []uint64{8}},
+	}
+	f.Pass(p)
+	f.Pass(&engine.Pass{Idle: true, End: 6, Transfers: []engine.Transfer{
+		{Kind: engine.LoadDone, At: 4, Blocks: []uint64{4, 5}}, {Kind: engine.LoadCancelled, At: 5, Blocks: []uint64{6}}}})
+	var b Batch
+	f.Drain(&b)
+	want := Host{Evicted: 1, Refused: 2, Unfitting: 1, Stores: Lane{Started: 1, StartedBlocks: 3, Wait: 4},
+		Loads: Lane{Started: 2, StartedBlocks: 3, Done: 1, DoneBlocks: 2, Cancelled: 1, CancelledBlocks: 1, Wait: 2}}
+	if got := b.Totals.Host; got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if b.Totals.HostTokens != 10 {
+		t.Errorf("%d tokens from the host, want 10", b.Totals.HostTokens)
+	}
+	if copies, blocks := b.Totals.Host.Stores.Flying(); copies != 1 || blocks != 3 {
+		t.Errorf("%d stores of %d blocks under way", copies, blocks)
+	}
+	if copies, blocks := b.Totals.Host.Loads.Flying(); copies != 0 || blocks != 0 {
+		t.Errorf("%d loads of %d blocks under way", copies, blocks)
 	}
 }
 

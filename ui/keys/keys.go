@@ -39,6 +39,8 @@ const (
 	Lens
 	Filter
 	Freeze
+	Tree
+	CancelHead
 	Suspend
 	Redraw
 )
@@ -78,13 +80,14 @@ var Table = []Binding{
 	{Faster, []string{"+", "="}, "", "", "double the speed of simulated time", Everywhere, true},
 	{Slower, []string{"-", "_"}, "+/-", "speed", "halve the speed of simulated time", Everywhere, true},
 	{RealSpeed, []string{"0"}, "", "", "speed 1", Everywhere, true},
+	{CancelHead, []string{"x"}, "", "cancel head", "cancel the request on which a rank stalls", Everywhere, true},
 
 	{Panel, []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}, "", "", "go to a panel", Everywhere, false},
 	{NextPanel, []string{"tab", "shift+right", "ctrl+right"}, "", "", "next panel", Everywhere, false},
 	{PrevPanel, []string{"shift+tab", "shift+left", "ctrl+left"}, "", "", "previous panel", Everywhere, false},
 	{PrevWorker, []string{"["}, "", "", "previous worker", Everywhere, false},
 	{NextWorker, []string{"]"}, "", "", "next worker", Everywhere, false},
-	{Rank, []string{"r"}, "", "", "next data-parallel rank of the worker", Overview | Blocks | Batch | Requests, false},
+	{Rank, []string{"r"}, "", "", "next data-parallel rank of the worker", Overview | Blocks | Host | Batch | Requests, false},
 
 	{Up, []string{"up", "k"}, "", "", "up: worker, cell or row", Everywhere, false},
 	{Down, []string{"down", "j"}, "", "", "down", Everywhere, false},
@@ -98,6 +101,7 @@ var Table = []Binding{
 	{Order, []string{"o"}, "", "order", "order of the rows", Overview | Requests, false},
 	{Enter, []string{"enter"}, "", "zoom", "one block a cell, or the whole pool", Blocks, false},
 	{Lens, []string{"f"}, "", "lens", "show one state: each cell in tenths of its blocks", Blocks, false},
+	{Tree, []string{"t"}, "", "tree", "prefix tree, or the map again", Blocks, false},
 	{Freeze, []string{"f"}, "", "freeze", "stop or follow the list", Events, false},
 	{Filter, []string{"/"}, "", "filter", "only rows that contain a text; ! in front inverts", Requests | Events, false},
 	{Back, []string{"esc"}, "", "", "close, unzoom, clear the filter, back to the present", Everywhere, false},

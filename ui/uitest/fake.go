@@ -81,6 +81,9 @@ type Worker struct {
 	slip     time.Duration
 	steps    int
 	record   engine.Pass
+	tier     tier
+
+	cancelled []string // heads that CancelHead took out
 }
 
 type request struct {
@@ -132,6 +135,7 @@ func (w *Worker) pass(ms float64) {
 		p.Preemptions = []engine.Preemption{{Request: &w.requests[len(w.requests)-1].Request}}
 	}
 	w.churn(p)
+	p.Transfers = w.tier.pass(w, p)
 	w.load.Running, w.load.Waiting = len(w.requests), len(w.waiting)
 	p.Load = w.load
 	w.feed.Pass(p)
@@ -235,6 +239,52 @@ func (w *Worker) Ranks() int { return 1 }
 // Config returns the engine's settings.
 func (w *Worker) Config() engine.Config { return w.config }
 
+// Use makes the worker one of another engine.
+func (w *Worker) Use(b engine.Backend) {
+	w.config.Backend, w.config.BlockSize = b, 16
+}
+
+// Tree returns a made-up prefix tree, a different one after every pass.
+func (w *Worker) Tree(_, limit int) (engine.PrefixTree, bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	rng := rand.New(rand.NewPCG(w.passes/16, 9))
+	var branches []engine.Branch
+	for i := range 60 {
+		b := engine.Branch{Parent: rng.IntN(i+1) - 1, Blocks: 1 + rng.IntN(40), Requests: rng.IntN(4), Hash: rng.Uint64()}
+		if rng.IntN(3) == 0 {
+			b.Parent = -1
+		}
+		if b.Parent >= 0 {
+			b.Requests = min(b.Requests, branches[b.Parent].Requests)
+		}
+		if i%9 == 8 {
+			b.Hash = 0
+		}
+		branches = append(branches, b)
+	}
+	return engine.Widest(branches, limit), w.config.Backend != engine.TRTLLM, nil
+}
+
+// CancelHead ends what Stall began.
+func (w *Worker) CancelHead(int) (label string, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.stalls) == 0 {
+		return "", false
+	}
+	label = w.stalls[0].Hint.Head.Label
+	w.stalls, w.cancelled = nil, append(w.cancelled, label)
+	return label, true
+}
+
+// Cancelled returns the heads that CancelHead took out.
+func (w *Worker) Cancelled() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.cancelled)
+}
+
 // Step runs one pass.
 func (w *Worker) Step() {
 	w.mu.Lock()
@@ -280,6 +330,10 @@ func (w *Worker) Inspect(_ int, s *engine.Snapshot) error {
 		s.Running = append(s.Running, engine.RequestState{Request: &r.Request, Phase: phase, Computed: r.computed + r.generated,
 			Generated: r.generated, Cached: r.cached, Blocks: (r.computed + r.generated + 63) / 64, Since: r.since})
 	}
+	if w.config.Backend == engine.SGLang {
+		s.Ratio = engine.TokenRatio{Now: 0.1 + 0.6*float64(w.passes%100)/100, Min: 0.098, Init: 0.7}
+	}
+	w.tier.inspect(w, s)
 	for _, r := range w.waiting {
 		s.Waiting = append(s.Waiting, engine.RequestState{Request: r, Phase: engine.PhaseWaiting, Since: r.Arrival})
 	}
