@@ -205,6 +205,23 @@ func TestCancelledHandoffsKeepNothing(t *testing.T) {
 	})
 }
 
+// A handoff whose id is all zeros is one like any other.
+func TestZeroHandoffID(t *testing.T) {
+	both(t, engine.PrefillRole, 64, func(b *bench) {
+		zero, err := b.w.Source(Request{Prompt: prompt(1, 40), MaxOutput: 1, Rank: -1}, engine.ID{})
+		if err == nil {
+			err = zero.Submit()
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		b.at(15)
+		all(b.t, b.send(2, 40, 1)) // no handoff
+		equal(b.t, "release", zero.Release(), true)
+		b.active("after the release", 0)
+	})
+}
+
 func TestReleaseBeforeTheSourceIsComplete(t *testing.T) {
 	both(t, engine.PrefillRole, 64, func(b *bench) {
 		b.source(1, 40)

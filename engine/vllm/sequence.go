@@ -129,7 +129,9 @@ func (s *Scheduler) release(q *sequence) {
 // forget ends the life of a sequence that is in no queue and owns nothing.
 func (s *Scheduler) forget(q *sequence) {
 	delete(s.sequences, q.req.ID)
-	delete(s.handoffs.byID, q.handoff)
+	if s.handoffs.byID[q.handoff] == q { // requests without a handoff share the zero id with one that may be a handoff's
+		delete(s.handoffs.byID, q.handoff)
+	}
 	q.place, q.req = gone, nil
 	s.spare = append(s.spare, q)
 }
