@@ -3,6 +3,8 @@ package interop
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"os/exec"
 	"strings"
 	"sync"
@@ -43,11 +45,25 @@ type etcdServer struct {
 	client *clientv3.Client
 }
 
+// steadyPort returns a free port that no outgoing connection takes while a server is away.
+func steadyPort(t *testing.T) int {
+	t.Helper()
+	for range 100 {
+		port := 20000 + rand.IntN(10000)
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			l.Close()
+			return port
+		}
+	}
+	t.Fatal("no free port between 20000 and 30000")
+	return 0
+}
+
 // newEtcd is a cluster whose discovery is etcd, and a server that is not started yet.
 func newEtcd(t *testing.T) *etcdServer {
 	t.Helper()
 	c := newCluster(t)
-	local := func() string { return fmt.Sprintf("http://127.0.0.1:%d", freePort(t)) }
+	local := func() string { return fmt.Sprintf("http://127.0.0.1:%d", steadyPort(t)) }
 	e := &etcdServer{cluster: c, dir: t.TempDir(), url: local(), peer: local()}
 	c.env = []string{"DYN_DISCOVERY_BACKEND=etcd", "ETCD_ENDPOINTS=" + e.url, fmt.Sprintf("ETCD_LEASE_TTL=%.0f", leaseTTL.Seconds())}
 	return e
@@ -180,13 +196,14 @@ func TestEtcdForgetsAKilledWorker(t *testing.T) {
 func TestEtcdGoesAway(t *testing.T) {
 	e := etcdCluster(t)
 	e.patient()
-	p := e.ours()
+	const ttl = 12 * time.Second // a third of it passes between renewals, another while the server is away
+	p := e.oursIn([]string{fmt.Sprintf("ETCD_LEASE_TTL=%.0f", ttl.Seconds())})
 	e.up(1)
 	before := e.instances()
 	e.server.stop(20 * time.Second)
 	time.Sleep(time.Second)
 	e.boot()
-	time.Sleep(2 * leaseTTL)
+	time.Sleep(ttl + 2*time.Second)
 	after := e.instances()
 	if len(after) != 1 || fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("registered before %v, after %v", before, after)
@@ -198,7 +215,7 @@ func TestEtcdGoesAway(t *testing.T) {
 	e.empty()
 }
 
-// outages are what costs a worker its lease; back returns when the server serves again.
+// outages are what costs a worker its lease; end lets the server serve again, nil if it never stopped.
 var outages = map[string]struct{ begin, end func(*etcdServer) }{
 	"revoked": {begin: func(e *etcdServer) {
 		for _, lease := range e.instances() {
