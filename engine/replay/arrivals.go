@@ -97,7 +97,6 @@ type sessions struct {
 	active int
 	opened int // sessions that have begun, with a limit
 	flying int
-	named  bool // records name sessions
 }
 
 // due is a turn that has become ready.
