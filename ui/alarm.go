@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"strings"
 
 	"mockbench/engine"
 	"mockbench/engine/live"
@@ -11,7 +12,10 @@ import (
 // stallText says which request of a rank cannot be admitted, why, and what would help.
 func stallText(w *worker, s live.Stall, naming bool) string {
 	text := fmt.Sprintf("rank %d stalled", s.Rank)
-	if naming {
+	switch {
+	case naming && len(w.loads) < 2:
+		text = w.name + " stalled"
+	case naming:
 		text = w.name + " " + text
 	}
 	h := s.Hint
@@ -19,7 +23,7 @@ func stallText(w *worker, s live.Stall, naming bool) string {
 		text += fmt.Sprintf(": %s needs %s, %s", grid.Clean(h.Head.Label), need(h), limit(h))
 	}
 	if h.Setting != "" && h.Raise > 0 {
-		text += fmt.Sprintf(": raise %s to %s", h.Setting, number(h.Raise))
+		text += fmt.Sprintf(": raise %s to %s", strings.TrimPrefix(h.Setting, "engine."), number(h.Raise))
 	}
 	return text
 }

@@ -126,7 +126,7 @@ func TestCancelTheHeadOfAStalledRank(t *testing.T) {
 	d.WaitFor("no rank is stalled")
 	f.Workers()[1].Stall(&engine.Hint{Kind: engine.HintExhausted, Head: &engine.Request{Label: "r17"}, Test: engine.TestPool,
 		Need: 41, Have: 32})
-	d.WaitFor("w1 rank 0 stalled: r17 needs 41 blocks, pool 32")
+	d.WaitFor("w1 stalled: r17 needs 41 blocks, pool 32")
 	d.WaitFor("x cancel head")
 	d.Press("x")
 	d.WaitFor("cancelled r17 of w1")

@@ -103,10 +103,10 @@ func (p *hostPanel) drawOff(m *Model) {
 		a.Text(0, 1, "no workers", theme.Dim)
 		return
 	case m.sel.config.Backend != engine.VLLM:
-		a.Text(0, 1, fmt.Sprintf("The engine %s has no host tier in this simulation; vllm has one.", m.sel.config.Backend), theme.Plain)
-	default:
-		a.Text(0, 1, "Host offload is off: what the device evicts must be computed again.", theme.Plain)
+		a.Text(0, 1, fmt.Sprintf("The simulated engine %s has no host tier. The engine vllm can have one.", m.sel.config.Backend), theme.Plain)
+		return
 	}
+	a.Text(0, 1, "Host offload is off: what the device evicts must be computed again.", theme.Plain)
 	a.Text(0, 3, "Turn it on with", theme.Plain)
 	a.Text(2, 4, "--num-host-blocks N", theme.Bold)
 	a.Text(30, 4, "host blocks of each rank", theme.Plain)
@@ -286,6 +286,8 @@ func rateText(x float64) string {
 	switch {
 	case x == 0:
 		return "0"
+	case x < 1:
+		return decimals(x, 3)
 	case x < 10:
 		return decimals(x, 2)
 	case x < 100:

@@ -58,7 +58,7 @@ func TestFormats(t *testing.T) {
 		{number(-1234567), "-1,234,567"}, {number(-123), "-123"}, {number(0), "0"}, {span(0.04), "0.0ms"}, {span(9.99), "10.0ms"},
 		{span(418), "418ms"}, {span(2140), "2.14s"}, {span(65e3), "65.0s"}, {span(600e3), "10min"}, {clockText(3723e3), "01:02:03"},
 		{bytesText(64000), "64 kB"}, {bytesText(131072), "131 kB"}, {bytesText(2.6e12), "2.60 TB"}, {bytesText(12), "12 B"},
-		{bytesText(1.85e9), "1.85 GB"}, {rateText(0), "0"}, {rateText(3.14159), "3.14"}, {rateText(31.96), "32.0"},
+		{bytesText(1.85e9), "1.85 GB"}, {rateText(0), "0"}, {rateText(3.14159), "3.14"}, {rateText(0.0016), "0.002"}, {rateText(31.96), "32.0"},
 		{speedText(1), "x1.0"}, {speedText(0.25), "x0.25"}, {speedText(64), "x64"}, {percent(0.931, 1), "93.1%"},
 		{plural(1, "block"), "1 block"}, {plural(4096, "block"), "4,096 blocks"},
 	} {

@@ -72,7 +72,7 @@ func (p *prefixes) toggle(m *Model) tea.Cmd {
 func (p *prefixes) key(m *Model, a keys.Action) { p.row = scrolled(m, p.row, a) }
 
 var treeColumns = []widget.Column{
-	{Title: "prefix, by hash of its last block", Width: 30, Weight: 1}, {Title: "from token", Width: 10, Right: true},
+	{Title: "prefix, hash of its last block", Width: 30, Weight: 1}, {Title: "from token", Width: 10, Right: true},
 	{Title: "blocks", Width: 7, Right: true}, {Title: "below", Width: 7, Right: true}, {Title: "used by", Width: 9, Right: true},
 	{Title: "", Width: 8, Weight: 4},
 }

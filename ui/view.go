@@ -245,7 +245,8 @@ func (m *Model) drawFooter(a grid.Area) {
 func (m *Model) hints() []keys.Binding {
 	var list []keys.Binding
 	for _, b := range keys.Table {
-		idle := b.Action == keys.CancelHead && len(m.alarms()) == 0
+		idle := b.Action == keys.CancelHead && len(m.alarms()) == 0 ||
+			m.blocks.prefixes.open && (b.Action == keys.Enter || b.Action == keys.Lens)
 		if b.Short != "" && b.Where&tabInfo[m.tab].where != 0 && !(b.Changes && m.o.ReadOnly) && !idle {
 			list = append(list, b)
 		}
