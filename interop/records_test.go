@@ -18,14 +18,29 @@ import (
 	"mockbench/transport/modelcard"
 )
 
-// recorded reads one file of recorded discovery cases; a file that is not there has none.
-func recorded[T any](t *testing.T, name string) (list []T) {
-	t.Helper()
+// recordings is the folder of the recorded discovery cases.
+func recordings() string {
 	root := filepath.Join("..", "testdata", "golden")
 	if set := os.Getenv("MOCKBENCH_GOLDEN"); set != "" {
 		root = set
 	}
-	data, err := os.ReadFile(filepath.Join(root, "discovery", name))
+	return filepath.Join(root, "discovery")
+}
+
+// recordedModel is a copy of the model of the recordings, which a frontend loads faster than the built-in one.
+func recordedModel(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(recordings(), "model"))); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// recorded reads one file of recorded discovery cases; a file that is not there has none.
+func recorded[T any](t *testing.T, name string) (list []T) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(recordings(), name))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -50,9 +65,10 @@ type registration struct {
 // registration makes a good one, with a model directory and an endpoint of its own.
 func (c *cluster) registration(store *discovery.File, name string) *registration {
 	c.t.Helper()
-	m := modelcard.Model{Dir: modelDir(c.t), Source: "/models/" + name}
+	m := modelcard.Model{Dir: recordedModel(c.t), Source: "/models/" + name}
 	unique := fmt.Sprintf(`{"eos_token_id": 1, "bos_token_id": 0, "name": %q}`, name) // so that no cached copy is taken
-	if err := os.WriteFile(filepath.Join(m.Dir, "generation_config.json"), []byte(unique), 0o600); err != nil {
+	generation := filepath.Join(m.Dir, "generation_config.json")
+	if err := errors.Join(os.Remove(generation), os.WriteFile(generation, []byte(unique), 0o600)); err != nil {
 		c.t.Fatal(err)
 	}
 	made, err := modelcard.New(modelcard.Options{Model: m, Name: name, Engine: engine.DefaultConfig(engine.VLLM), Ranks: 1, LocalIndexer: true})
