@@ -24,7 +24,8 @@ type Node struct {
 // Tree is the pool and the tree of one rank. Counts are in pages.
 type Tree struct {
 	root      *Node
-	free      []int32
+	free      []int32 // given back
+	fresh     int     // pages from this one on were never taken
 	total     int
 	evictable int // pages on edges of unlocked nodes
 	protected int // pages on edges of locked nodes
@@ -34,11 +35,7 @@ type Tree struct {
 
 // New returns an empty tree over a pool of n pages.
 func New(n int) *Tree {
-	t := &Tree{root: &Node{place: -1}, total: n, free: make([]int32, n)}
-	for i := range t.free {
-		t.free[i] = int32(n - 1 - i)
-	}
-	return t
+	return &Tree{root: &Node{place: -1}, total: n}
 }
 
 // Root is the node of the empty prefix; it is never locked and never evicted.
@@ -48,7 +45,7 @@ func (t *Tree) Root() *Node { return t.root }
 func (t *Tree) Total() int { return t.total }
 
 // Available returns the number of free pages.
-func (t *Tree) Available() int { return len(t.free) }
+func (t *Tree) Available() int { return len(t.free) + t.total - t.fresh }
 
 // Evictable returns the pages that eviction could free.
 func (t *Tree) Evictable() int { return t.evictable }
@@ -58,9 +55,17 @@ func (t *Tree) Protected() int { return t.protected }
 
 // Take moves n free pages to dst. It panics if there are fewer: callers evict first.
 func (t *Tree) Take(n int, dst []int32) []int32 {
-	rest := len(t.free) - n
+	if n > t.Available() {
+		panic("radix: more pages taken than are free")
+	}
+	rest := max(0, len(t.free)-n)
+	n -= len(t.free) - rest
 	dst = append(dst, t.free[rest:]...)
 	t.free = t.free[:rest]
+	for ; n > 0; n-- {
+		dst = append(dst, int32(t.fresh))
+		t.fresh++
+	}
 	return dst
 }
 

@@ -2,6 +2,7 @@ package radix
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"testing"
 
@@ -171,6 +172,9 @@ func check(t *rapid.T, tree *Tree, m *model, leases []*lease) {
 	for _, p := range tree.free {
 		own(p, "the free list")
 	}
+	for p := tree.fresh; p < tree.total; p++ {
+		own(int32(p), "the untouched pages")
+	}
 	evictable, protected, cached := 0, 0, 0
 	tree.Walk(func(n *Node, _ int) {
 		if n.parent != tree.root && n.parent.locks < n.locks {
@@ -204,5 +208,13 @@ func check(t *rapid.T, tree *Tree, m *model, leases []*lease) {
 	oldest := tree.Oldest()
 	if !slices.IsSortedFunc(oldest, func(a, b *Node) int { return cmp.Compare(a.stamp, b.stamp) }) {
 		t.Fatal("eviction order is not by age")
+	}
+}
+
+// A pool costs memory when its pages are used, not before.
+func TestAHugePoolIsCheapToMake(t *testing.T) {
+	tree := New(math.MaxInt32)
+	if tree.Available() != math.MaxInt32 || cap(tree.free) != 0 {
+		t.Errorf("%d pages free, room for %d", tree.Available(), cap(tree.free))
 	}
 }
