@@ -235,16 +235,32 @@ func (r *resolver) checkWorkers() error {
 		if err != nil {
 			return r.named(err)
 		}
-		if l.Engine.MaxNumSeqs == engine.Unlimited || l.Engine.MaxNumBatchedTokens == engine.Unlimited {
-			setting := "max_num_seqs"
-			if l.Engine.MaxNumSeqs != engine.Unlimited {
-				setting = "max_num_batched_tokens"
-			}
-			return fmt.Errorf("engine.%s: got no limit, must be bounded for a live worker", setting)
+		if err := r.liveLimits(l); err != nil {
+			return err
 		}
 		if l == r.s.Launch {
 			return nil // all are the same
 		}
+	}
+	return nil
+}
+
+// mostRanks bounds the ranks of a process: each has sockets and goroutines of its own.
+const mostRanks = 10_000
+
+// liveLimits checks what an engine could do but a live worker cannot: a model card has no room for it, or a process.
+func (r *resolver) liveLimits(l *profiles.Launch) error {
+	const unbounded = "engine.%s: got no limit, must be bounded for a live worker"
+	switch e := &l.Engine; {
+	case e.MaxNumSeqs == engine.Unlimited:
+		return fmt.Errorf(unbounded, "max_num_seqs")
+	case e.MaxNumBatchedTokens == engine.Unlimited:
+		return fmt.Errorf(unbounded, "max_num_batched_tokens")
+	case e.BlockSize > math.MaxUint32:
+		return fmt.Errorf("engine.block_size: got %d, must be at most %d, the most a model card can hold", e.BlockSize, uint32(math.MaxUint32))
+	case uint64(l.DPSize) > mostRanks/uint64(r.s.Workers):
+		return fmt.Errorf("--num-workers, --data-parallel-size: got %d workers with %d ranks, must be at most %d ranks in one process",
+			r.s.Workers, l.DPSize, mostRanks)
 	}
 	return nil
 }

@@ -65,6 +65,25 @@ func TestPorts(t *testing.T) {
 	}
 }
 
+// What an engine can do is not always what a live worker can.
+func TestLiveLimits(t *testing.T) {
+	for line, want := range map[string]string{
+		"--discovery-backend mem --block-size 4294967295":                       "",
+		"--discovery-backend mem --block-size 4294967296":                       "engine.block_size: got 4294967296",
+		"--discovery-backend mem --max-num-seqs 18446744073709551615":           "engine.max_num_seqs: got no limit",
+		"--discovery-backend mem --max-num-batched-tokens 18446744073709551615": "engine.max_num_batched_tokens: got no limit",
+		"--discovery-backend mem --data-parallel-size 10000":                    "",
+		"--discovery-backend mem --data-parallel-size 10001":                    "--data-parallel-size: got 1 workers with 10001 ranks",
+		"--discovery-backend mem --num-workers 100 --data-parallel-size 101":    "--num-workers, --data-parallel-size: got 100 workers",
+		"--discovery-backend mem --num-workers 10001":                           "got 10001 workers with 1 ranks",
+		"--discovery-backend mem --data-parallel-size 2147483648":               "must be at most 10000 ranks",
+	} {
+		if _, _, err := resolve(line); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", line, err, want)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	for line, want := range map[string]string{
 		"--model-name x":                                        "",
