@@ -17,7 +17,7 @@ import (
 const BuiltinName = "mockbench-demo"
 
 const (
-	vocabulary = 32768
+	vocabulary = 2048 // as few as possible: frontends read the whole tokenizer before they list the model
 	firstWord  = 1000 // live workers answer with ids from here on, so these must be words
 	wordCount  = 1000
 )
