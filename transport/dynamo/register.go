@@ -44,6 +44,9 @@ const (
 
 	// lastWords is how long requests that a drain cut off get to tell their clients.
 	lastWords = time.Second
+
+	// linger is how long a worker still takes requests after its records are gone. Frontends notice within 10 ms.
+	linger = 50 * time.Millisecond
 )
 
 // Registration is a worker that frontends can find.
@@ -249,6 +252,10 @@ func (r *Registration) Withdraw() error {
 // When ctx ends, the rest is cut off: their clients get an error. The worker takes nothing afterwards, but is not closed.
 func (r *Registration) Drain(ctx context.Context) error {
 	err := r.Withdraw()
+	select { // requests that frontends sent before they saw the records go
+	case <-time.After(linger):
+	case <-ctx.Done():
+	}
 	waited := r.wait(ctx)
 	_ = r.o.Worker.Drain(ctx) // nothing is left in it, or ctx has ended
 	if waited != nil {
