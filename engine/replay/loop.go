@@ -18,6 +18,7 @@ type sim struct {
 	running passes
 	source  source
 	flow    flow
+	steps   []func() (moved bool, err error) // what happens at one instant, in order
 	collect *report.Offline
 	jobs    jobs
 	flying  int // requests that arrived and have not ended
@@ -142,7 +143,7 @@ func (s *sim) deadline() (t engine.Time, ok bool) {
 func (s *sim) settle() error {
 	for moved := true; moved; {
 		moved = false
-		for _, step := range []func() (bool, error){s.internal, s.completions, s.flow.settle, s.feedback, s.release, s.driveAll} {
+		for _, step := range s.steps {
 			m, err := step()
 			if err != nil {
 				return err

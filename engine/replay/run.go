@@ -75,6 +75,7 @@ func newSim(o *Options, first, workers int) (*sim, error) {
 			return nil, err
 		}
 		s.pools, s.flow = []*pool{p}, &aggregated{s: s, p: p}
+		s.steps = []func() (bool, error){s.internal, s.completions, s.feedback, s.release, s.driveAll}
 		return s, nil
 	}
 	p, err := s.newPool(&o.Prefill, report.Prefill, 0, 0, o.Prefill.Workers)
@@ -86,6 +87,8 @@ func newSim(o *Options, first, workers int) (*sim, error) {
 		return nil, err
 	}
 	s.pools, s.flow = []*pool{p, d}, newDisaggregated(s, p, d)
+	// Passes start before the requests of the same instant arrive: the reference does the same.
+	s.steps = []func() (bool, error){s.internal, s.completions, s.flow.settle, s.feedback, s.driveAll, s.release}
 	return s, nil
 }
 
