@@ -194,6 +194,10 @@ func (p *program) untilGoal(ctx context.Context, j *job) error {
 		poll.Stop()
 	}
 	failed := j.fleet.failed(ctx)
+	stuck := make(chan error, 1)
+	if j.done != nil && !p.screen { // at the screen a person can help, and a frontend's client can leave
+		spawn.Go("watch for a standstill", func() { stuck <- j.fleet.stuck(ctx) })
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -205,6 +209,8 @@ func (p *program) untilGoal(ctx context.Context, j *job) error {
 		case err := <-j.lost:
 			return err
 		case err := <-failed:
+			return err
+		case err := <-stuck:
 			return err
 		case <-poll.C:
 			if j.figures.ended() >= p.s.Requests {
