@@ -36,6 +36,7 @@ Usage:
   mockbench                                   demonstration: four workers, a built-in load, the screen
   mockbench --discovery-backend file [...]    workers for a real frontend, until a signal
   mockbench --no-tui --duration 30s --report run.json
+  mockbench replay TRACE [...]                a trace on simulated time; see mockbench replay --help
 `
 
 const notes = `Differences from the reference that a frontend can see: a worker registers when it can serve, /health tells
@@ -139,7 +140,7 @@ func Markdown(w io.Writer) {
 const reading = `
 ## How arguments are read
 
-- ` + "`--flag value` and `--flag=value`" + `; the last of a repeated flag counts. There are no positional arguments.
+- ` + "`--flag value` and `--flag=value`" + `; the last of a repeated flag counts. The one positional argument is a first word "replay": see [replay.md](replay.md).
 - An unambiguous prefix of a flag is enough. An exact spelling beats a prefix.
 - A value that starts with a dash must be a plain negative number (` + "`-1`, `-.5`" + `); anything else needs ` + "`--flag=-1e5`" + `.
 - Whole numbers may hold underscores (` + "`8_192`" + `) and leading zeros; no exponent, no hexadecimal.

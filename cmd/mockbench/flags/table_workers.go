@@ -40,7 +40,7 @@ var runFlags = []*Flag{
 	{Name: "--seed", Kind: Int, Arg: "N", Default: "1", Group: GroupRun, Ours: true, Help: "Seed of request ids, tokens and the built-in load."},
 	{Name: "--strict", Group: GroupRun, Ours: true, Help: "Treat warnings about settings without effect as errors."},
 	{Name: "--reference-quirks", Group: GroupRun, Ours: true,
-		Help: "Behave like the reference also where that harms its users (see docs/cli.md)."},
+		Help: "Behave like the reference also where that harms its users."},
 
 	{Name: "--tui", Group: GroupScreen, Ours: true, Help: "Insist on the screen; an error without a terminal."},
 	{Name: "--no-tui", Group: GroupScreen, Ours: true, Help: "No screen; the default without a terminal."},
