@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -235,6 +236,13 @@ func TestGoldenReplayFormats(t *testing.T) {
 				t.Fatal(err)
 			}
 			r, err := c.run(t, path)
+			if strings.HasPrefix(c.Name, "weka") { // not built yet: refused by name, never taken for something else
+				var wrong *engine.SettingError
+				if !errors.As(err, &wrong) || wrong.Setting != "trace_format" {
+					t.Fatalf("got %v, want a refusal of the format", err)
+				}
+				return
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
