@@ -185,7 +185,7 @@ func (c *recorded) run(t testing.TB, path string) (*Result, error) {
 	}
 	format, err := trace.ParseFormat(name)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	size := c.Input.Args.BlockSize
 	if c.Input.BlockSize != nil {
