@@ -45,7 +45,8 @@ type handoff struct {
 type stepKind uint8
 
 const (
-	reserve stepKind = iota
+	start stepKind = iota // send to where it was placed at arrival
+	reserve
 	submitPrefill
 	activate
 	releaseSource
@@ -82,7 +83,8 @@ func newDisaggregated(s *sim, prefill, decode *pool) *disaggregated {
 		transfer: transferCost{cfg.KVTransferBytesPerToken, cfg.KVTransferBandwidth, cfg.KVTransferTimingMode == "destination_missing"}}
 }
 
-// arrive sends a request to the side that comes first.
+// arrive finds a place on the side that comes first. The request gets there with the other steps of the next round, after
+// passes of this instant have started.
 func (d *disaggregated) arrive(q *job) error {
 	q.handoff.ordinal = uint64(d.s.collect.Arrived())
 	p := d.prefill
@@ -90,10 +92,10 @@ func (d *disaggregated) arrive(q *job) error {
 		p = d.decode
 	}
 	placed, err := d.s.place(p, q)
-	if !placed || err != nil {
-		return err
+	if placed {
+		d.todo = append(d.todo, step{start, q})
 	}
-	return d.placed(p, q)
+	return err
 }
 
 // placed sends a request to its rank.
@@ -217,6 +219,11 @@ func (d *disaggregated) do(x step) error {
 	q, s := x.job, d.s
 	h := &q.handoff
 	switch x.kind {
+	case start:
+		if d.destinationFirst {
+			return d.placed(d.decode, q)
+		}
+		return d.placed(d.prefill, q)
 	case reserve, submitPrefill:
 		if h.closed {
 			return nil

@@ -87,8 +87,7 @@ func newSim(o *Options, first, workers int) (*sim, error) {
 		return nil, err
 	}
 	s.pools, s.flow = []*pool{p, d}, newDisaggregated(s, p, d)
-	// Passes start before the requests of the same instant arrive: the reference does the same.
-	s.steps = []func() (bool, error){s.internal, s.completions, s.flow.settle, s.feedback, s.driveAll, s.release}
+	s.steps = []func() (bool, error){s.internal, s.completions, s.flow.settle, s.feedback, s.release, s.driveAll}
 	return s, nil
 }
 
