@@ -6,12 +6,17 @@ import (
 	"os"
 
 	"mockbench/cmd/mockbench/app"
-	"mockbench/cmd/mockbench/replaycmd"
+	"mockbench/cmd/mockbench/flags"
 )
 
 func main() {
-	if args := os.Args[1:]; len(args) > 0 && args[0] == "replay" {
-		os.Exit(replaycmd.Main(args[1:], os.Stdout, os.Stderr))
+	args := os.Args[1:]
+	command, err := flags.FindCommand(commands(), args)
+	switch {
+	case err != nil:
+		os.Exit(flags.Fail(os.Stderr, "mockbench", err))
+	case command != nil:
+		os.Exit(command.Run(args[1:], os.Stdout, os.Stderr))
 	}
-	os.Exit(app.Main(os.Args[1:]))
+	os.Exit(app.Main(args, commands()))
 }

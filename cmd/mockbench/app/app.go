@@ -28,10 +28,10 @@ const (
 	exitHangup  = 129
 )
 
-// Main runs the program and returns its exit status.
-func Main(args []string) int {
+// Main runs the program and returns its exit status. commands are for the help.
+func Main(args []string, commands []flags.Command) int {
 	signal.Ignore(syscall.SIGPIPE) // a reader that has gone shows as a failed write
-	s, err := read(args, os.Stdout)
+	s, err := read(args, os.Stdout, commands)
 	if s == nil || err != nil {
 		return fail(os.Stderr, err)
 	}
@@ -51,14 +51,14 @@ func Main(args []string) int {
 }
 
 // read turns the command line into settings; they are nil if it asked only for a text, which has been written.
-func read(args []string, out io.Writer) (*settings.Settings, error) {
+func read(args []string, out io.Writer, commands []flags.Command) (*settings.Settings, error) {
 	v, err := flags.Read(args, os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}
 	switch v.Exit {
 	case flags.ExitHelp:
-		flags.Help(out)
+		flags.Help(out, commands)
 		return nil, nil
 	case flags.ExitVersion:
 		fmt.Fprint(out, flags.VersionText)
@@ -73,21 +73,14 @@ func read(args []string, out io.Writer) (*settings.Settings, error) {
 
 // fail reports an error in one line and returns the exit status of its class.
 func fail(w io.Writer, err error) int {
-	var usage *flags.UsageError
-	var profile *settings.ProfileError
-	switch {
-	case err == nil:
+	if err == nil {
 		return exitOK
-	case errors.As(err, &usage):
-		flags.Usage(w)
-		fmt.Fprintf(w, "mockbench: error: %v\n", err)
-		return exitUsage
 	}
-	fmt.Fprintf(w, "error: %v\n", err)
-	if errors.As(err, &profile) {
+	status := flags.Fail(w, "mockbench", err)
+	if profile := (*settings.ProfileError)(nil); errors.As(err, &profile) {
 		return exitProfile
 	}
-	return exitError
+	return status
 }
 
 // program is one run.

@@ -4,6 +4,8 @@
 // off pairs, negative numbers as values, underscores between digits.
 package flags
 
+//go:generate go test .. -run TestDocumentation -update
+
 import (
 	"math/big"
 	"slices"

@@ -3,17 +3,11 @@ package flags_test
 import (
 	"bytes"
 	"errors"
-	"flag"
-	"os"
 	"strings"
 	"testing"
 
 	"mockbench/cmd/mockbench/flags"
 )
-
-//go:generate go test . -run TestDocumentation -update
-
-var update = flag.Bool("update", false, "write docs/cli.md")
 
 func noEnv(string) (string, bool) { return "", false }
 
@@ -102,7 +96,7 @@ func TestEnvironment(t *testing.T) {
 
 func TestHelpNamesEveryFlag(t *testing.T) {
 	var b bytes.Buffer
-	flags.Help(&b)
+	flags.Help(&b, nil)
 	for _, f := range flags.All() {
 		if !f.Hidden && !strings.Contains(b.String(), f.Name) {
 			t.Errorf("help does not name %s", f.Name)
@@ -112,23 +106,5 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 		if strings.HasPrefix(line, "        ") && len(line) > 100 {
 			t.Errorf("line longer than 100: %s", line)
 		}
-	}
-}
-
-func TestDocumentation(t *testing.T) {
-	const path = "../../../docs/cli.md"
-	var b bytes.Buffer
-	flags.Markdown(&b)
-	if *update {
-		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	have, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(have, b.Bytes()) {
-		t.Error("docs/cli.md is not current, run: go generate ./cmd/mockbench/flags")
 	}
 }

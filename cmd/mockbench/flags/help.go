@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -36,7 +37,7 @@ Usage:
   mockbench                                   demonstration: four workers, a built-in load, the screen
   mockbench --discovery-backend file [...]    workers for a real frontend, until a signal
   mockbench --no-tui --duration 30s --report run.json
-  mockbench replay TRACE [...]                a trace on simulated time; see mockbench replay --help
+  mockbench COMMAND [...]                     something else, see the list of commands
 `
 
 const notes = `Differences from the reference that a frontend can see: a worker registers when it can serve, /health tells
@@ -45,7 +46,7 @@ brings the reference's behaviour back.
 `
 
 // Help writes the help text.
-func Help(w io.Writer) {
+func Help(w io.Writer, commands []Command) {
 	fmt.Fprint(w, intro)
 	for _, g := range groups {
 		fmt.Fprintf(w, "\n%s:\n", g)
@@ -55,6 +56,7 @@ func Help(w io.Writer) {
 			}
 		}
 	}
+	writeCommands(w, commands)
 	fmt.Fprint(w, "\nExit status:\n")
 	for _, c := range ExitCodes {
 		fmt.Fprintf(w, "  %-6s  %s\n", c.Status, c.Meaning)
@@ -62,9 +64,15 @@ func Help(w io.Writer) {
 	fmt.Fprint(w, "\n"+notes)
 }
 
-// Usage writes the short summary that precedes a usage error.
-func Usage(w io.Writer) {
-	fmt.Fprintln(w, "usage: mockbench [--profile demo] [--discovery-backend file] [--num-workers N] [--no-tui] ... (--help lists all flags)")
+// Fail reports an error and returns its exit status: 2 for a *UsageError, which a hint precedes, else 1. program is the
+// name of the program or of one of its commands.
+func Fail(w io.Writer, program string, err error) int {
+	if usage := (*UsageError)(nil); errors.As(err, &usage) {
+		fmt.Fprintf(w, "usage: %s [flags] (--help lists all flags)\n%s: error: %v\n", program, program, err)
+		return 2
+	}
+	fmt.Fprintf(w, "error: %v\n", err)
+	return 1
 }
 
 // usage returns all spellings and the value, "--fps N".
@@ -118,8 +126,8 @@ func indent(text, prefix string, width int) string {
 	return b.String() + line + "\n"
 }
 
-// Markdown writes the reference page of the flags.
-func Markdown(w io.Writer) {
+// Markdown writes the reference page of the command line.
+func Markdown(w io.Writer, commands []Command) {
 	fmt.Fprint(w, "# Command line\n\nWritten from the flag table by `go generate ./cmd/mockbench/flags`; a test keeps it current.\n\n")
 	fmt.Fprint(w, "```\n"+intro+"```\n\n"+notes)
 	fmt.Fprint(w, reading)
@@ -131,6 +139,10 @@ func Markdown(w io.Writer) {
 			}
 		}
 	}
+	fmt.Fprint(w, "\n## Commands\n\nEach has its own `--help`.\n\n| command | meaning |\n|---|---|\n")
+	for _, c := range commands {
+		fmt.Fprintf(w, "| `mockbench %s` | %s |\n", strings.TrimSpace(c.Name+" "+strings.ReplaceAll(c.Args, "|", "\\|")), c.Summary)
+	}
 	fmt.Fprint(w, "\n## Exit status\n\n| status | meaning |\n|---|---|\n")
 	for _, c := range ExitCodes {
 		fmt.Fprintf(w, "| %s | %s |\n", c.Status, c.Meaning)
@@ -140,7 +152,7 @@ func Markdown(w io.Writer) {
 const reading = `
 ## How arguments are read
 
-- ` + "`--flag value` and `--flag=value`" + `; the last of a repeated flag counts. The one positional argument is a first word "replay": see [replay.md](replay.md).
+- ` + "`--flag value` and `--flag=value`" + `; the last of a repeated flag counts. The only positional argument is a first word that names a command.
 - An unambiguous prefix of a flag is enough. An exact spelling beats a prefix.
 - A value that starts with a dash must be a plain negative number (` + "`-1`, `-.5`" + `); anything else needs ` + "`--flag=-1e5`" + `.
 - Whole numbers may hold underscores (` + "`8_192`" + `) and leading zeros; no exponent, no hexadecimal.

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"io"
+
+	"mockbench/cmd/mockbench/flags"
+	"mockbench/cmd/mockbench/replaycmd"
+)
+
+// commands is every command besides the run itself, in the order of the help. Help, completion and the documentation
+// are made from it.
+func commands() []flags.Command {
+	return []flags.Command{
+		{Name: "replay", Args: "TRACE", Summary: "A trace or a synthetic load on simulated time", Run: replaycmd.Main},
+		{Name: "help", Args: "[COMMAND]", Summary: "This text, or the help of a command", Run: help},
+	}
+}
+
+// help shows the help of the program or of a command.
+func help(args []string, stdout, stderr io.Writer) int {
+	command, err := flags.FindCommand(commands(), args)
+	switch {
+	case err != nil:
+		return flags.Fail(stderr, "mockbench help", err)
+	case command == nil || command.Name == "help":
+		flags.Help(stdout, commands())
+		return 0
+	}
+	return command.Run([]string{"--help"}, stdout, stderr)
+}
