@@ -117,3 +117,26 @@ func TestOversizedRequestIsRejected(t *testing.T) {
 	figures(t, r, map[string]any{"num_requests": 2.0, "rejected_requests": 1.0, "completed_requests": 1.0,
 		"unfinished_requests": 0.0, "num_ttft_samples": 1.0})
 }
+
+func TestAcceptedDraftTokensShow(t *testing.T) {
+	cfg := config(64, 8192, 10, 2)
+	plain := drive(t, cfg, batch(4, 32, 9), forever, Options{})
+	cfg.Nextn, cfg.NextnAcceptRates = 1, "1"
+	drafts := drive(t, cfg, batch(4, 32, 9), forever, Options{})
+	if got := plain.Summary.AcceptanceLength; got == nil || *got != 1 {
+		t.Errorf("without draft tokens a forward gives %v tokens", got)
+	}
+	if got := drafts.Summary.AcceptanceLength; got == nil || *got != 2 {
+		t.Errorf("with one draft token that is always accepted a forward gives %v tokens", got)
+	}
+}
+
+func TestHostCopiesAreCounted(t *testing.T) {
+	c := NewCollector(Options{Workers: []string{"w0"}})
+	c.workers[0].Pass(&engine.Pass{Transfers: []engine.Transfer{
+		{Kind: engine.StoreStarted, Blocks: []uint64{1, 2, 3}}, {Kind: engine.StoreDone, Blocks: []uint64{1, 2, 3}},
+		{Kind: engine.LoadStarted, Blocks: []uint64{1, 2}}, {Kind: engine.LoadDone, Blocks: []uint64{1, 2}}}})
+	if f := c.Report(Final{}).Summary; f.HostStored != 3 || f.HostLoaded != 2 {
+		t.Errorf("%d blocks stored, %d loaded", f.HostStored, f.HostLoaded)
+	}
+}

@@ -75,8 +75,8 @@ func (f *Figures) single() map[string]float64 {
 }
 
 // optionalFigures are figures that a Report has only at times.
-var optionalFigures = []string{"first_admission_prefix_cache_reused_ratio", "prefix_cache_reused_ratio", "mean_block_occupancy",
-	"peak_block_occupancy", "slo_attainment", "slo_ttft_attainment", "slo_itl_attainment"}
+var optionalFigures = []string{"first_admission_prefix_cache_reused_ratio", "prefix_cache_reused_ratio", "mean_acceptance_length",
+	"mean_block_occupancy", "peak_block_occupancy", "slo_attainment", "slo_ttft_attainment", "slo_itl_attainment"}
 
 // Source gives limits the figures of a report.
 func (r *Report) Source() limits.Source { return liveSource{&r.Summary, r.Summary.single()} }

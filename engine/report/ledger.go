@@ -13,7 +13,8 @@ type ledger struct {
 	reusedFirst, reusedMax                                uint64
 	committed, recomputed                                 uint64
 	preemptions, retractions, stalls                      int
-	passes                                                uint64
+	passes, hostStored, hostLoaded                        uint64
+	drafts                                                engine.Drafts
 
 	blocks, peak          int     // peak of active blocks
 	activeTime, blockTime float64 // blocks * milliseconds
@@ -60,6 +61,10 @@ func (l *ledger) merge(o *ledger) {
 	l.retractions += o.retractions
 	l.stalls += o.stalls
 	l.passes += o.passes
+	l.hostStored += o.hostStored
+	l.hostLoaded += o.hostLoaded
+	l.drafts.Accepted += o.drafts.Accepted
+	l.drafts.Forwards += o.drafts.Forwards
 	l.blocks += o.blocks
 	l.peak += o.peak
 	l.activeTime += o.activeTime
@@ -90,6 +95,7 @@ func (l *ledger) figures(o Options, f Final) Figures {
 		HitRate: ratio(l.reusedFirst, l.input), ReusedRatio: ratio(l.reusedMax, l.input),
 		CommittedPrefill: l.committed, Recomputed: l.recomputed,
 		Preemptions: l.preemptions, Retractions: l.retractions, Passes: l.passes,
+		HostStored: l.hostStored, HostLoaded: l.hostLoaded, AcceptanceLength: ratio(l.drafts.Accepted, l.drafts.Forwards),
 		Blocks: l.blocks, Stalls: l.stalls, ClockSlipMS: l.slip.Seconds() * 1000,
 		TTFT: l.ttft.stats(), TPOT: l.tpot.stats(), ITL: l.itl.stats(), E2E: l.e2e.stats(), Queue: l.queue.stats(),
 	}

@@ -117,9 +117,24 @@ func (m *meter) Pass(p *engine.Pass) {
 		m.total.passes++
 	}
 	m.total.committed += uint64(p.FPM.PrefillTokens)
+	m.total.drafts.Accepted += p.Drafts.Accepted
+	m.total.drafts.Forwards += p.Drafts.Forwards
+	m.transfers(p.Transfers)
 	c.Prefill += p.FPM.PrefillTokens
 	c.Preemptions += len(p.Preemptions)
 	m.load(c, p)
+}
+
+// transfers counts the blocks copied between device and host.
+func (m *meter) transfers(all []engine.Transfer) {
+	for i := range all {
+		switch n := uint64(len(all[i].Blocks)); all[i].Kind {
+		case engine.StoreDone:
+			m.total.hostStored += n
+		case engine.LoadDone:
+			m.total.hostLoaded += n
+		}
+	}
 }
 
 // load takes over the load of a rank.

@@ -63,6 +63,10 @@ type Figures struct {
 	Retractions int    `json:"num_retractions"` // of those, retractions of an SGLang rank
 	Passes      uint64 `json:"num_passes"`      // in which the rank did something
 
+	HostStored       uint64   `json:"host_stored_blocks"`     // copied to the host tier
+	HostLoaded       uint64   `json:"host_loaded_blocks"`     // copied back
+	AcceptanceLength *float64 `json:"mean_acceptance_length"` // tokens a decode forward of a request gave, 1 without draft tokens; nil without decode
+
 	Blocks        int      `json:"num_gpu_blocks"`
 	MeanOccupancy *float64 `json:"mean_block_occupancy"` // active blocks / all blocks, over time; nil if unknown
 	PeakOccupancy *float64 `json:"peak_block_occupancy"` // at ends of passes; of several workers, of the fullest

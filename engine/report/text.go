@@ -42,6 +42,12 @@ func writeTotals(b *bytes.Buffer, f Figures) {
 	line("cache", "hit rate %s, reused incl. re-admission %s", percent(f.HitRate), percent(f.ReusedRatio))
 	line("preemptions", "%s, %s tokens recomputed", whole(f.Preemptions), whole(f.Recomputed))
 	line("KV blocks", "%s, in use: mean %s, peak %s", whole(f.Blocks), percent(f.MeanOccupancy), percent(f.PeakOccupancy))
+	if f.HostStored+f.HostLoaded > 0 {
+		line("host tier", "%s blocks stored, %s loaded", whole(f.HostStored), whole(f.HostLoaded))
+	}
+	if a := f.AcceptanceLength; a != nil && *a != 1 {
+		line("drafts", "%s tokens a decode forward", decimal(*a, 2))
+	}
 	line("passes", "%s, %s stalls, clock slip %s ms", whole(f.Passes), whole(f.Stalls), decimal(f.ClockSlipMS, 1))
 }
 
