@@ -104,11 +104,26 @@ type TRTLLMConfig struct {
 	CapacitySchedulerPolicy string `json:"capacity_scheduler_policy"`
 }
 
-// TimingConfig chooses the model that gives pass lengths.
+// TimingConfig chooses the model that gives pass lengths. Two equal ones choose the same model.
 type TimingConfig struct {
-	Type      string  `json:"type"` // "polynomial" or "fixed"
+	Type      string  `json:"type"` // "polynomial", "fixed" or "external"
 	PrefillMS float64 `json:"prefill_ms"`
 	DecodeMS  float64 `json:"decode_ms"`
+
+	// External is the model of type "external", made by whoever read its files; nil for other types. It is a pointer.
+	External TimingModel `json:"-"`
+}
+
+// TimingModel says how long the parts of a pass take. Answers are milliseconds before any speed-up, finite and not
+// negative. Counts are positive integers, means are rounded down. All ranks of all workers ask one model, at the same
+// time: asking must not change it.
+type TimingModel interface {
+	// Prefill is the time to compute requests x (meanISL - meanPrefix) prompt tokens.
+	Prefill(requests, meanISL, meanPrefix int) float64
+
+	// Decode is the time of one decode step: activeTokens is the sum of the contexts of all requests, meanContext their
+	// mean, capacityTokens the token slots of the pool.
+	Decode(requests, activeTokens, meanContext, capacityTokens int) float64
 }
 
 // DefaultConfig returns the reference's defaults for one backend.

@@ -154,6 +154,8 @@ func (c *Config) checkTiming() *SettingError {
 	switch {
 	case c.Timing.Type == "":
 		return wrong("timing_model", KindMissing, `""`, "must name a model")
+	case c.Timing.Type == "external" && c.Timing.External == nil:
+		return wrong("timing_model", KindMissing, "", "type external needs a model that was read from its files")
 	case c.Timing.Type != "fixed":
 		return nil
 	case !finite(c.Timing.PrefillMS):

@@ -8,16 +8,8 @@ import (
 	"mockbench/engine"
 )
 
-// Model is a timing model. Answers are milliseconds before any speed-up, finite and not negative. Counts are positive
-// integers, means are rounded down.
-type Model interface {
-	// Prefill is the time to compute requests x (meanISL - meanPrefix) prompt tokens.
-	Prefill(requests, meanISL, meanPrefix int) float64
-
-	// Decode is the time of one decode step: activeTokens is the sum of the contexts of all requests, meanContext their
-	// mean, capacityTokens the token slots of the pool.
-	Decode(requests, activeTokens, meanContext, capacityTokens int) float64
-}
+// Model is a timing model.
+type Model = engine.TimingModel
 
 // NewModel returns the model that c chooses.
 func NewModel(c engine.TimingConfig) (Model, error) {
@@ -26,9 +18,13 @@ func NewModel(c engine.TimingConfig) (Model, error) {
 		return polynomial{}, nil
 	case "fixed":
 		return fixed{prefill: c.PrefillMS, decode: c.DecodeMS}, nil
+	case "external":
+		if c.External != nil {
+			return c.External, nil
+		}
 	}
 	return nil, &engine.SettingError{Setting: "engine.timing_model", Kind: engine.KindUnsupported,
-		Given: c.Type, Allowed: "must be polynomial or fixed"}
+		Given: c.Type, Allowed: "must be polynomial, fixed, or external with a model"}
 }
 
 // polynomial was fitted to measured GPU runs. Conversions to float64 keep the compiler from fusing operations, which
@@ -80,6 +76,18 @@ type Timer struct {
 // NewTimer returns the timer of one rank.
 func NewTimer(m Model, c engine.Config) Timer {
 	return Timer{model: m, prefill: c.SpeedupRatio, decode: c.SpeedupRatio * c.DecodeSpeedupRatio}
+}
+
+// Tuned returns the timer of a rank whose settings change. The model stays unless it is another one.
+func (t Timer) Tuned(from, to engine.Config) (Timer, error) {
+	model := t.model
+	if to.Timing != from.Timing {
+		var err error
+		if model, err = NewModel(to.Timing); err != nil {
+			return t, err
+		}
+	}
+	return NewTimer(model, to), nil
 }
 
 // Prefill returns the call as it is recorded, and the scaled length of the prefill part.
