@@ -17,6 +17,9 @@ func ParseJSON(name string, data []byte) (*Object, error) {
 	if !utf8.Valid(data) {
 		return nil, fmt.Errorf("%s: not UTF-8 text", name)
 	}
+	if bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) {
+		return nil, fmt.Errorf("%s: line 1: starts with a byte-order mark, save it as UTF-8 without one", name)
+	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	v, err := parseValue(d)

@@ -26,7 +26,12 @@ type Profile struct {
 	Workers     uint32  // workers of the process
 	Launch      *Object // engine object of each worker, without defaults
 	Load        *Load   // nil: requests come from a frontend
+
+	text string
 }
+
+// Line returns the line of the profile that sets a dotted name, or the table that should hold it; 0 if none does.
+func (p *Profile) Line(setting string) int { return lineOf(p.text, setting) }
 
 // Load is a built-in load and how it is placed on the workers.
 type Load struct {
@@ -83,7 +88,7 @@ func Parse(name string, data []byte) (*Profile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("profile %s: %w", name, err)
 	}
-	p := &Profile{Name: name, Workers: 1, Launch: NewObject()}
+	p := &Profile{Name: name, Workers: 1, Launch: NewObject(), text: string(data)}
 	if err := p.read(o); err != nil {
 		return nil, located(name, data, err)
 	}
