@@ -7,6 +7,12 @@ type Log struct {
 	next uint64
 }
 
+// Next returns the number of the next event.
+func (l *Log) Next() uint64 { return l.next }
+
+// Continue makes id the number of the next event.
+func (l *Log) Continue(id uint64) { l.next = id }
+
 // Open appends an event without blocks. ID and Offset are the log's business.
 func (l *Log) Open(e Event) {
 	if !l.On {

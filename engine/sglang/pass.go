@@ -88,7 +88,7 @@ func (s *Scheduler) prefillBatch(now engine.Time) (batch []*sequence, stop block
 	}
 	total := float64(s.tokensOf(s.pool.Available()+s.pool.Evictable())) - set
 	input, chunk := s.cfg.SGLang.MaxPrefillTokens, s.chunk
-	slots := s.cfg.MaxNumSeqs - uint64(len(s.running))
+	slots := s.cfg.MaxNumSeqs - min(s.cfg.MaxNumSeqs, uint64(len(s.running)))
 
 	for s.waiting.len() > 0 {
 		q := s.waiting.head()

@@ -15,6 +15,7 @@ import (
 // Scheduler is one rank. It implements engine.Scheduler, engine.Disaggregated and engine.RoundKeeper.
 type Scheduler struct {
 	rank    int
+	ranks   int
 	page    int // tokens
 	cfg     engine.Config
 	timer   timing.Timer
@@ -48,26 +49,16 @@ type ratio struct{ now, init, min, step float64 }
 // New returns rank `rank` of a group of `ranks`. The configuration has been validated; a chunk size that the group
 // divides to nothing is the one error left.
 func New(cfg engine.Config, rank, ranks int, timer timing.Timer, sampler *spec.Sampler) (*Scheduler, error) {
-	chunk, conservativeness := cfg.SGLang.ChunkedPrefillSize, cfg.SGLang.ScheduleConservativeness
-	if ranks > 1 {
-		chunk /= ranks
-		conservativeness *= 0.3
-		if chunk == 0 {
-			return nil, &engine.SettingError{Setting: "engine.sglang.chunked_prefill_size", Kind: engine.KindRange,
-				Given:   fmt.Sprint(cfg.SGLang.ChunkedPrefillSize),
-				Allowed: fmt.Sprintf("must be at least the data-parallel size %d", ranks)}
-		}
+	chunk, err := chunkOf(cfg, ranks)
+	if err != nil {
+		return nil, err
 	}
-	s := &Scheduler{rank: rank, page: cfg.BlockSize, cfg: cfg, timer: timer,
+	s := &Scheduler{rank: rank, ranks: ranks, ratio: newRatio(cfg, ranks), page: cfg.BlockSize, cfg: cfg, timer: timer,
 		pool: radix.New(cfg.NumGPUBlocks), reuse: cfg.EnablePrefixCaching, chunk: chunk,
 		sequences: map[engine.ID]*sequence{}, handoffs: map[engine.ID]*sequence{}, retries: 1}
 	if cfg.Role != engine.PrefillRole {
 		s.sampler = sampler
 	}
-	s.ratio.init = 0.7 * conservativeness
-	s.ratio.min = s.ratio.init * 0.14
-	s.ratio.step = (s.ratio.init - s.ratio.min) / 600
-	s.ratio.now = s.ratio.init
 	s.pages = newLedger(cfg.NumGPUBlocks)
 	s.pass.events.On = cfg.EmitKVEvents && cfg.EnablePrefixCaching
 	return s, nil

@@ -85,11 +85,13 @@ func TestRandomOperations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPair(t)
 		for range 60 {
-			switch rapid.IntRange(0, 7).Draw(t, "action") {
+			switch rapid.IntRange(0, 8).Draw(t, "action") {
 			case 0, 1:
 				p.submit(t)
 			case 2:
 				p.cancel(t)
+			case 3:
+				p.tune(t)
 			default:
 				p.pass(t)
 			}
@@ -107,6 +109,24 @@ func (p *pair) submit(t *rapid.T) {
 		t.Fatal(err)
 	}
 	p.naive.submit(r)
+}
+
+// tune changes settings between two passes.
+func (p *pair) tune(t *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(t, "tune") > 0 {
+		return
+	}
+	next := randomConfig(t).Tuning()
+	next.SpeedupRatio = rapid.SampledFrom([]float64{0, 0.5, 1, 3}).Draw(t, "speed")
+	if err := p.real.Tune(next); err != nil {
+		t.Fatal(err)
+	}
+	p.cfg = p.cfg.With(next)
+	model, err := timing.NewModel(p.cfg.Timing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.naive.cfg, p.naive.timer = p.cfg, timing.NewTimer(model, p.cfg)
 }
 
 // cancel cancels any request, owned or not, and returns its id.

@@ -208,6 +208,17 @@ func (p *Pool) forget(victims []int32, owner any, now float64) {
 	}
 }
 
+// Clear evicts all resident blocks. No transfer may be under way.
+func (p *Pool) Clear(now float64) {
+	var all []int32
+	for _, b := range p.blocks() {
+		if i, ok := p.index.Get(b.Key); ok {
+			all = append(all, i)
+		}
+	}
+	p.forget(all, nil, now)
+}
+
 // Store starts a prepared store.
 func (r *Port) Store(t *Transfer, now float64) {
 	r.submit(t, now)
