@@ -44,7 +44,7 @@ func engineFields(l *Launch) fields {
 		"enable_chunked_prefill":      boolean(&c.EnableChunkedPrefill),
 		"speedup_ratio":               float(&c.SpeedupRatio),
 		"decode_speedup_ratio":        float(&c.DecodeSpeedupRatio),
-		"aic_nextn":                   orNull(integer(&c.Nextn, 1, maxInt)),
+		"aic_nextn":                   orNull(draftTokens(&c.Nextn)),
 		"aic_nextn_accept_rates":      orNull(rates(l)),
 		"aic_mtp_seed":                anyU64(&c.MTPSeed),
 		"worker_type":                 word(&c.Role, engine.Aggregated, engine.PrefillRole, engine.DecodeRole),
@@ -91,6 +91,17 @@ func dynamoFields(l *Launch) fields {
 		"router_queue_policy": optional(&d.RouterQueuePolicy, func(dst *string) field {
 			return word(dst, "fcfs", "lcfs", "wspt")
 		}),
+	}
+}
+
+// draftTokens refuses an explicit 0, which the engine takes for unset; the upper bound is the engine's.
+func draftTokens(dst *int) field {
+	read := integer(dst, 0, maxInt)
+	return func(path string, v any) error {
+		if err := read(path, v); err != nil || *dst > 0 {
+			return err
+		}
+		return bad(path, engine.KindRange, v, "must be between 1 and 5, or null for none")
 	}
 }
 

@@ -79,11 +79,19 @@ func integer[T int | uint64 | uint32](dst *T, low, high uint64) field {
 			return bad(path, engine.KindType, v, "must be a whole number, without point or exponent")
 		}
 		if !i.IsUint64() || i.Uint64() < low || i.Uint64() > high {
-			return bad(path, engine.KindRange, v, fmt.Sprintf("must be between %d and %d", low, high))
+			return bad(path, engine.KindRange, v, rangeText(i, low, high))
 		}
 		*dst = T(i.Uint64())
 		return nil
 	}
+}
+
+// rangeText says what is allowed; a bound that no sensible value comes near is left out.
+func rangeText(given *big.Int, low, high uint64) string {
+	if high >= maxInt && given.Cmp(new(big.Int).SetUint64(low)) < 0 {
+		return fmt.Sprintf("must be at least %d", low)
+	}
+	return fmt.Sprintf("must be between %d and %d", low, high)
 }
 
 const (
