@@ -106,6 +106,18 @@ func (l *Load) Next(now engine.Time) *Request {
 	return l.open()
 }
 
+// session reports whether a load of sessions has a request to submit: a follow-up that is due, or a new conversation for
+// one that has ended. If not, due is when the next follow-up will be.
+func (l *Load) session(now engine.Time) (submit bool, due engine.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	due = engine.Time(math.Inf(1))
+	if len(l.ready) > 0 {
+		due = l.ready[0].Due
+	}
+	return due <= now || l.counts.InFlight+len(l.ready) < l.o.Sessions, due
+}
+
 // open begins a conversation. What it says depends on the seed, its number and the options at this moment.
 func (l *Load) open() *Request {
 	l.conversations++
@@ -136,6 +148,10 @@ func (l *Load) prefix(i int) []uint32 {
 func (l *Load) Follow(q *Request, answer []uint32, now engine.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.follow(q, answer, now)
+}
+
+func (l *Load) follow(q *Request, answer []uint32, now engine.Time) {
 	if q.Turn >= q.turns || l.stopped {
 		return
 	}

@@ -99,6 +99,9 @@ func (r *runner) step(ctx context.Context) bool {
 		wait(ctx, retry, nil, nil)
 	case o.Rate > 0:
 		r.open(ctx, o, inFlight, changed)
+	case o.Concurrency == 0:
+		r.rate = 0
+		r.session(ctx, changed)
 	case inFlight < o.Concurrency:
 		r.rate = 0
 		r.submit(ctx, l.Next(r.t.Clock.Now()))
@@ -116,11 +119,7 @@ func (r *runner) open(ctx context.Context, o Options, inFlight int, changed <-ch
 		r.due, r.rate = now+r.l.Gap(), o.Rate
 	}
 	if r.due > now {
-		left, clock, running := r.t.Clock.Until(r.due)
-		if !running {
-			left = forever
-		}
-		wait(ctx, left, changed, clock)
+		r.until(ctx, r.due, changed)
 		return
 	}
 	r.due = max(r.due, now-backlog) + r.l.Gap()
@@ -129,6 +128,30 @@ func (r *runner) open(ctx context.Context, o Options, inFlight int, changed <-ch
 		return
 	}
 	r.l.count(func(c *Counts) { c.Dropped++; r.l.produced++ })
+}
+
+// session submits the next request of a load of sessions or waits until there is one.
+func (r *runner) session(ctx context.Context, changed <-chan struct{}) {
+	now := r.t.Clock.Now()
+	submit, due := r.l.session(now)
+	if submit {
+		r.submit(ctx, r.l.Next(now))
+		return
+	}
+	r.until(ctx, due, changed)
+}
+
+// until waits for a simulated time, or a reason to look again.
+func (r *runner) until(ctx context.Context, due engine.Time, changed <-chan struct{}) {
+	if math.IsInf(float64(due), 1) {
+		wait(ctx, forever, changed, nil)
+		return
+	}
+	left, clock, running := r.t.Clock.Until(due)
+	if !running {
+		left = forever
+	}
+	wait(ctx, left, changed, clock)
 }
 
 const forever = math.MaxInt64
@@ -203,15 +226,7 @@ func (r *runner) follow(ctx context.Context, q *Request, s *live.Stream) {
 		tokens, end, _ = collect(context.WithoutCancel(ctx), s, tokens)
 	}
 	r.free(q)
-	r.l.end(end)
-	if end != live.Finished {
-		return
-	}
-	answer := make([]uint32, len(tokens))
-	for i, t := range tokens {
-		answer[i] = t.ID
-	}
-	r.l.Follow(q, answer, r.t.Clock.Now())
+	r.l.end(q, tokens, end, r.t.Clock.Now())
 }
 
 // collect takes tokens until the stream has ended.
@@ -225,14 +240,19 @@ func collect(ctx context.Context, s *live.Stream, dst []live.Token) ([]live.Toke
 	}
 }
 
-// end notes how a request ended.
-func (l *Load) end(e live.End) {
+// end notes how a request ended and lets its conversation go on, in one step: a session is never between two turns.
+func (l *Load) end(q *Request, tokens []live.Token, e live.End, now engine.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counts.InFlight--
 	switch e {
 	case live.Finished:
 		l.counts.Finished++
+		answer := make([]uint32, len(tokens))
+		for i, t := range tokens {
+			answer[i] = t.ID
+		}
+		l.follow(q, answer, now)
 	case live.Rejected:
 		l.counts.Rejected++
 	case live.Cancelled:

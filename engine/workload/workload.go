@@ -25,6 +25,7 @@ type Options struct {
 
 	Rate        float64 // requests a simulated second, arrivals at random (open loop); 0 = Concurrency counts
 	Concurrency int     // requests in flight at any time (closed loop), if Rate is 0
+	Sessions    int     // conversations at any time, each in flight or thinking, if neither of them is given
 	MaxInFlight int     // open loop: arrivals beyond so many requests in flight are dropped and counted; 0 = 4096
 
 	PromptMean, PromptSpread int // new tokens of a prompt: mean and standard deviation
@@ -59,7 +60,7 @@ func (o Options) Validate() error {
 		name       string
 		value, min int
 	}{
-		{"requests", o.Requests, 0}, {"concurrency", o.Concurrency, 0}, {"max_in_flight", o.MaxInFlight, 0},
+		{"requests", o.Requests, 0}, {"concurrency", o.Concurrency, 0}, {"sessions", o.Sessions, 0}, {"max_in_flight", o.MaxInFlight, 0},
 		{"prompt_mean", o.PromptMean, 1}, {"prompt_spread", o.PromptSpread, 0},
 		{"output_mean", o.OutputMean, 1}, {"output_spread", o.OutputSpread, 0},
 		{"prefix_count", o.PrefixCount, 0}, {"prefix_length", o.PrefixLength, 0},
@@ -72,8 +73,8 @@ func (o Options) Validate() error {
 	switch {
 	case !(o.Rate >= 0) || math.IsInf(o.Rate, 0):
 		return wrong("rate", o.Rate, "must be finite and not negative")
-	case o.Rate == 0 && o.Concurrency == 0:
-		return wrong("concurrency", 0, "must be positive if no rate is given")
+	case o.Rate == 0 && o.Concurrency == 0 && o.Sessions == 0:
+		return wrong("concurrency", 0, "must be positive if no rate and no sessions are given")
 	case !(o.PrefixShare >= 0 && o.PrefixShare <= 1):
 		return wrong("prefix_share", o.PrefixShare, "must be between 0 and 1")
 	case !(o.ThinkTime >= 0) || math.IsInf(o.ThinkTime, 0):

@@ -288,3 +288,29 @@ func TestClosedWorkerIsNotHammered(t *testing.T) {
 		t.Errorf("three failures within %v", spent)
 	}
 }
+
+// A session is in flight or thinking, never both and never lost; its next turn does not come before it is due.
+func TestSessionsAreKept(t *testing.T) {
+	const sessions = 3
+	l := newLoad(t, Options{Sessions: sessions, Requests: 300, PromptMean: 20, OutputMean: 5, Turns: 20, ThinkTime: 200, MaxPrompt: 1000})
+	err := within(t, func(ctx context.Context) error {
+		to := target(t, &fake{hold: open()})
+		place := to.Place
+		to.Place = func(q *Request) (int, int, error) {
+			l.mu.Lock()
+			others := l.counts.InFlight + len(l.ready)
+			l.mu.Unlock()
+			if others >= sessions {
+				t.Errorf("%s begins beside %d sessions", q.Label, others)
+			}
+			if now := to.Clock.Now(); q.Due > now {
+				t.Errorf("%s begins at %v, due at %v", q.Label, now, q.Due)
+			}
+			return place(q)
+		}
+		return l.Run(ctx, to)
+	})
+	if c := l.Counts(); err != nil || c.Submitted != 300 || c.FollowUps < 200 {
+		t.Errorf("counts %+v, %v", c, err)
+	}
+}
