@@ -17,12 +17,10 @@ import (
 type Options struct {
 	Registerer prometheus.Registerer
 	Backend    engine.Backend
-	Role       engine.Role // latencies of prefill workers are not shown: their answers go to other workers
-	Model      string      // name in API answers
+	Model      string // name in API answers
 	Namespace  string
-	Component  string
 	Workers    int  // in the process; if there are several, the label worker_id tells their series apart
-	KVEvents   bool // they publish KV events
+	KVEvents   bool // those that are no decode workers publish KV events
 }
 
 // Families are the metrics of all workers of a process.
@@ -54,8 +52,8 @@ func New(o Options) (*Families, error) {
 	f.uptime = newPerWorker(prometheus.GaugeValue, "dynamo_component_uptime_seconds",
 		"Total uptime of the DistributedRuntime in seconds", worker, nil)
 	f.dropped = newPerWorker(prometheus.CounterValue, "dynamo_component_kv_publisher_engines_dropped_events_total",
-		"Total number of raw events dropped by engines before reaching publisher (detected via event_id gaps)", worker,
-		prometheus.Labels{"dynamo_namespace": o.Namespace, "dynamo_component": o.Component})
+		"Total number of raw events dropped by engines before reaching publisher (detected via event_id gaps)",
+		[]string{workerLabel, "dynamo_component"}, prometheus.Labels{"dynamo_namespace": o.Namespace})
 	f.slip = newPerWorker(prometheus.CounterValue, "mockbench_clock_slip_seconds_total",
 		"Time that passes started late and that was not made up for.", worker, nil)
 	own := func(name, help string) *prometheus.CounterVec {

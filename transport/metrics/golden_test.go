@@ -72,8 +72,8 @@ func newWorker(t *testing.T, backend engine.Backend, workers, ranks int) (*prome
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
-	f, err := New(Options{Registerer: registry, Backend: backend, Role: engine.Aggregated, Model: "m", Namespace: "dynamo",
-		Component: "backend", Workers: workers, KVEvents: true})
+	f, err := New(Options{Registerer: registry, Backend: backend, Model: "m", Namespace: "dynamo",
+		Workers: workers, KVEvents: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func newWorker(t *testing.T, backend engine.Backend, workers, ranks int) (*prome
 		if _, err := server.Handle(name, requestplane.HandlerFunc(nothing)); err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, f.Worker(name.InstanceHex(), ranks))
+		list = append(list, f.Worker(WorkerOptions{ID: name.InstanceHex(), Ranks: ranks, Component: "backend"}))
 	}
 	return registry, list
 }

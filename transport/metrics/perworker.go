@@ -16,19 +16,19 @@ type perWorker struct {
 }
 
 type series struct {
-	label string
-	value func() float64
+	labels []string
+	value  func() float64
 }
 
 func newPerWorker(kind prometheus.ValueType, name, help string, labels []string, constant prometheus.Labels) *perWorker {
 	return &perWorker{kind: kind, desc: prometheus.NewDesc(name, help, labels, constant)}
 }
 
-// add adds the series of a worker.
-func (p *perWorker) add(worker string, value func() float64) {
+// add adds the series of a worker with the values of its labels.
+func (p *perWorker) add(value func() float64, labels ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.series = append(p.series, series{worker, value})
+	p.series = append(p.series, series{labels, value})
 }
 
 // Describe implements prometheus.Collector.
@@ -39,6 +39,6 @@ func (p *perWorker) Collect(out chan<- prometheus.Metric) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.series {
-		out <- prometheus.MustNewConstMetric(p.desc, p.kind, s.value(), s.label)
+		out <- prometheus.MustNewConstMetric(p.desc, p.kind, s.value(), s.labels...)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // are called by the worker's goroutine.
 type Worker struct {
 	f           *Families
-	id          string
+	o           WorkerOptions
 	ranks       []rank
 	requests    map[*engine.Request]*progress
 	touched     []*engine.Request // with new tokens in the record at hand
@@ -38,16 +38,26 @@ type progress struct {
 	fresh int         // tokens in the record at hand
 }
 
-// Worker adds the series of a worker, at zero. id is its instance id in hexadecimal digits.
-func (f *Families) Worker(id string, ranks int) *Worker {
-	worker := prometheus.Labels{workerLabel: id}
-	w := &Worker{f: f, id: id, requests: map[*engine.Request]*progress{},
+// WorkerOptions describe one worker.
+type WorkerOptions struct {
+	ID        string // instance id in hexadecimal digits
+	Ranks     int
+	Role      engine.Role // latencies of prefill workers are not shown: their answers go to other workers
+	Component string
+}
+
+// Worker adds the series of a worker, at zero.
+func (f *Families) Worker(o WorkerOptions) *Worker {
+	worker := prometheus.Labels{workerLabel: o.ID}
+	w := &Worker{f: f, o: o, requests: map[*engine.Request]*progress{},
 		retractions: f.retractions.With(worker), stalls: f.stalls.With(worker)}
-	for i := range ranks {
-		w.ranks = append(w.ranks, f.rank(i, id))
+	for i := range o.Ranks {
+		w.ranks = append(w.ranks, f.rank(i, o.ID))
 	}
-	f.uptime.add(id, func() float64 { return time.Since(f.start).Seconds() })
-	f.dropped.add(id, func() float64 { return 0 }) // records reach the publisher by calls, none is lost on the way
+	f.uptime.add(func() float64 { return time.Since(f.start).Seconds() }, o.ID)
+	if o.Role != engine.DecodeRole { // records reach the publisher by calls, none is lost on the way
+		f.dropped.add(func() float64 { return 0 }, o.ID, o.Component)
+	}
 	return w
 }
 
@@ -77,7 +87,7 @@ func (f *Families) rank(i int, id string) (r rank) {
 
 // Slip shows the clock slip of the worker: what value returns at each scrape.
 func (w *Worker) Slip(value func() time.Duration) {
-	w.f.slip.add(w.id, func() float64 { return value().Seconds() })
+	w.f.slip.add(func() float64 { return value().Seconds() }, w.o.ID)
 }
 
 // Stalled counts a stall of one of the ranks. It may be called by any goroutine.
@@ -111,7 +121,7 @@ func (w *Worker) outputs(r *rank, p *engine.Pass) {
 			w.token(o.Request)
 		}
 	}
-	latencies := w.f.o.Role != engine.PrefillRole
+	latencies := w.o.Role != engine.PrefillRole
 	for _, q := range w.touched {
 		s := w.requests[q]
 		if latencies {

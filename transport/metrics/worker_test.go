@@ -94,11 +94,11 @@ func TestSeveralWorkersAreToldApart(t *testing.T) {
 
 func TestPrefillWorkersShowNoLatencies(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	f, err := New(Options{Registerer: registry, Backend: engine.VLLM, Role: engine.PrefillRole, Model: "m", Workers: 1})
+	f, err := New(Options{Registerer: registry, Backend: engine.VLLM, Model: "m", Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Worker("a", 1).Pass(&engine.Pass{End: 5, Outputs: []engine.Output{last(&engine.Request{})}})
+	f.Worker(WorkerOptions{ID: "a", Ranks: 1, Role: engine.PrefillRole}).Pass(&engine.Pass{End: 5, Outputs: []engine.Output{last(&engine.Request{})}})
 	expect(t, registry, map[string]float64{"vllm:time_to_first_token_seconds": 0, "vllm:e2e_request_latency_seconds": 0})
 }
 
@@ -108,7 +108,7 @@ func BenchmarkPass(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w := f.Worker("a", 1)
+	w := f.Worker(WorkerOptions{ID: "a", Ranks: 1})
 	var p engine.Pass
 	for range 64 {
 		p.Outputs = append(p.Outputs, token(&engine.Request{}))

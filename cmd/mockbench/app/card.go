@@ -37,9 +37,9 @@ func modelError(err error) error {
 	return err
 }
 
-// makeCard makes the model card of the workers of the process, which differ in their bootstrap port alone.
-func (s *serving) makeCard() (*modelcard.Card, error) {
-	l := s.p.s.Launch
+// makeCard makes the model card of the workers of a pool, which differ in their bootstrap port alone.
+func (s *serving) makeCard(p *pool) (*modelcard.Card, error) {
+	l := p.Launch
 	topology, err := modelcard.ReadTopology(os.Getenv)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s *serving) makeCard() (*modelcard.Card, error) {
 			return nil, err
 		}
 	}
-	if err := s.selfHost(&o); err != nil {
+	if err := s.selfHost(p, &o); err != nil {
 		return nil, err
 	}
 	card, err := modelcard.New(o)
@@ -62,32 +62,32 @@ func (s *serving) makeCard() (*modelcard.Card, error) {
 		return nil, err
 	}
 	if o.SelfHost != "" {
-		s.offerFiles(o, card)
+		s.offerFiles(p, o, card)
 	}
 	return card, nil
 }
 
 // selfHost makes the card point at the status server for the model's files, so that a frontend on another machine gets
 // them; without that server it points at the files.
-func (s *serving) selfHost(o *modelcard.Options) error {
+func (s *serving) selfHost(p *pool, o *modelcard.Options) error {
 	if s.status == nil || falsy(os.Getenv("DYN_SELF_HOST_METADATA")) {
 		return nil
 	}
 	address, err := statusAddress(s.status.Port())
-	o.SelfHost = "http://" + address + s.filePath(s.name())
+	o.SelfHost = "http://" + address + p.filePath(s.name())
 	return err
 }
 
 // filePath is where the status server offers the model's files.
-func (s *serving) filePath(name string) string {
-	return fmt.Sprintf("/v1/metadata/%s/%s/_base/", s.endpoint, modelcard.Slug(name))
+func (p *pool) filePath(name string) string {
+	return fmt.Sprintf("/v1/metadata/%s/%s/_base/", p.endpoint, modelcard.Slug(name))
 }
 
 // offerFiles makes the status server serve every file the card names.
-func (s *serving) offerFiles(o modelcard.Options, card *modelcard.Card) {
+func (s *serving) offerFiles(p *pool, o modelcard.Options, card *modelcard.Card) {
 	for _, f := range card.Files() {
 		if name, ok := strings.CutPrefix(f.Path, o.SelfHost); ok {
-			s.status.ServeFile(s.filePath(card.DisplayName), filepath.Join(s.model.Dir, name))
+			s.status.ServeFile(p.filePath(card.DisplayName), filepath.Join(s.model.Dir, name))
 		}
 	}
 }

@@ -53,7 +53,8 @@ func (s *serving) backend(ctx context.Context) (discovery.Backend, error) {
 		return etcd.Open(ctx, o)
 	case discovery.KubernetesBackend:
 		if n := s.p.s.Workers; n > 1 {
-			return nil, fmt.Errorf("--num-workers: got %d, must be 1 with --discovery-backend kubernetes, where all workers of a pod would have the same id", n)
+			return nil, fmt.Errorf("%s: got %d, must be 1 with --discovery-backend kubernetes, where all workers of a pod would have the same id",
+				s.p.s.WorkersFlag(), n)
 		}
 		pod, warnings, err := kube.PodFromEnvironment("", os.Getenv)
 		s.warn(warnings)
@@ -89,7 +90,7 @@ func (s *serving) join(ctx context.Context, worker int) (discovery.Member, error
 		return m, fmt.Errorf("discovery of worker %d: %w", worker, err)
 	}
 	if m.Lost != nil {
-		spawn.Go("loss of "+workerName(worker), func() {
+		spawn.Go("loss of "+s.p.workerName(worker), func() {
 			select {
 			case err := <-m.Lost:
 				s.lost <- err

@@ -27,7 +27,7 @@ type figures struct {
 func newFigures(p *program, f *fleet) *figures {
 	names := make([]string, p.s.Workers)
 	for i := range names {
-		names[i] = workerName(i)
+		names[i] = p.workerName(i)
 	}
 	figures := &figures{p: p, fleet: f, began: time.Now(), collect: report.NewCollector(report.Options{Workers: names, Start: f.clock.Now()})}
 	f.stalled = figures.collect.Stalled

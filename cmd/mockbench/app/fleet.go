@@ -28,7 +28,15 @@ func (p *program) newFleet() *fleet {
 	return f
 }
 
-func workerName(i int) string { return fmt.Sprintf("w%d", i) }
+// workerName returns the name of a worker for people: its letter says its role where there are two.
+func (p *program) workerName(i int) string {
+	letter := "w"
+	pool := p.s.PoolOf(i)
+	if p.s.Split() {
+		letter = string(pool.Role[:1])
+	}
+	return fmt.Sprint(letter, i-pool.First)
+}
 
 // noDelay reports whether workers do not sleep for modelled time: a speed-up of zero means that, except where the
 // reference's own reading of it is asked for.
@@ -53,7 +61,7 @@ func (p *program) startWorker(ctx context.Context, f *fleet, i int, startup time
 	cfg.EmitKVTokenIDs = cfg.EmitKVEvents && launch.Dynamo.ZMQKVEventsPort != nil
 	log := p.logger("worker")
 	w, err := live.Start(ctx, live.Options{
-		Name: workerName(i), Index: i, Engine: cfg, Ranks: ranks, Seed: p.s.Seed, Clock: f.clock,
+		Name: p.workerName(i), Index: i, Engine: cfg, Ranks: ranks, Seed: p.s.Seed, Clock: f.clock,
 		NoDelay: noDelay(p.s), Startup: startup, Readers: readers,
 		Stalled: func(s live.Stall) {
 			f.stalled(i)

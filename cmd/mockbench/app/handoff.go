@@ -19,8 +19,7 @@ import (
 
 // openHandoffs opens what a prefill or decode worker hands requests over with, nil for an aggregated one. It also returns
 // the worker's model card, in which decode workers find the bootstrap port, so that the port is open before.
-func (s *serving) openHandoffs(l *profiles.Launch, w *live.Worker) (*dynamo.Handoffs, json.RawMessage, error) {
-	card := *s.card
+func (s *serving) openHandoffs(l *profiles.Launch, w *live.Worker, card modelcard.Card) (*dynamo.Handoffs, json.RawMessage, error) {
 	if l.Engine.Role == engine.Aggregated {
 		text, err := json.Marshal(card)
 		return nil, text, err

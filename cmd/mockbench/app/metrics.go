@@ -9,10 +9,9 @@ import (
 
 // openMetrics registers the families that show the engines, and counts stalls there too.
 func (s *serving) openMetrics(registry prometheus.Registerer) (err error) {
-	c := &s.p.s.Launch.Engine
 	s.shown = make([]*metrics.Worker, s.p.s.Workers)
-	s.families, err = metrics.New(metrics.Options{Registerer: registry, Backend: c.Backend, Role: c.Role, Model: s.name(),
-		Namespace: s.endpoint.Namespace, Component: s.endpoint.Component, Workers: s.p.s.Workers, KVEvents: publishesKVEvents(c)})
+	s.families, err = metrics.New(metrics.Options{Registerer: registry, Backend: s.p.s.Launch.Engine.Backend, Model: s.name(),
+		Namespace: s.pools[0].endpoint.Namespace, Workers: s.p.s.Workers, KVEvents: publishesKVEvents(&s.p.s.Launch.Engine)})
 	inReport := s.fleet.stalled
 	s.fleet.stalled = func(worker int) {
 		inReport(worker)

@@ -34,7 +34,7 @@ const eventLinger = 100 * time.Millisecond
 // serving is the workers of the process as frontends see them.
 type serving struct {
 	p        *program
-	endpoint discovery.Endpoint
+	pools    []*pool
 	model    modelcard.Model
 	store    discovery.Backend
 	lost     chan error    // a worker that discovery has lost for good
@@ -50,8 +50,7 @@ type serving struct {
 	fleet    *fleet
 	figures  *figures
 
-	replay *outputs.Table  // recorded answers, nil if there are none
-	card   *modelcard.Card // of every worker, without its bootstrap port: making it reads the files
+	replay *outputs.Table // recorded answers, nil if there are none
 
 	mu            sync.Mutex // guards what follows
 	registrations []*dynamo.Registration
@@ -70,7 +69,7 @@ func (p *program) startServing(ctx context.Context) (*job, error) {
 		err = s.startWorkers(ctx)
 	}
 	if err == nil { // again: another process may have registered meanwhile
-		err = discovery.CheckModel(ctx, s.store, s.endpoint, s.card.DisplayName, s.card.SourcePath)
+		err = s.checkModel(ctx)
 	}
 	if err != nil {
 		s.takeBack()
@@ -83,11 +82,9 @@ func (p *program) startServing(ctx context.Context) (*job, error) {
 // open opens everything the workers share, what can fail for a wrong setting first.
 func (s *serving) open(ctx context.Context) (err error) {
 	p := s.p
-	e := &p.s.Endpoint
-	if err := e.Parse(); err != nil {
+	if err := s.parsePools(); err != nil {
 		return err
 	}
-	s.endpoint = discovery.Endpoint{Namespace: e.Namespace, Component: e.Component, Name: e.Name}
 	if s.model, err = findModel(p.s.Model); err != nil {
 		return modelError(err)
 	}
@@ -112,13 +109,13 @@ func (s *serving) open(ctx context.Context) (err error) {
 	if s.replay, err = loadReplay(p); err != nil {
 		return err
 	}
-	if s.card, err = s.makeCard(); err != nil {
-		return modelError(err)
+	if err := s.makeCards(); err != nil {
+		return err
 	}
 	if err := s.openBackend(ctx); err != nil {
 		return err
 	}
-	return discovery.CheckModel(ctx, s.store, s.endpoint, s.card.DisplayName, s.card.SourcePath)
+	return s.checkModel(ctx)
 }
 
 // name is the name of the model in answers.
@@ -139,7 +136,7 @@ func (s *serving) startWorkers(ctx context.Context) error {
 	for i := range n {
 		s.p.logger("app").Info(fmt.Sprintf("Creating mocker worker %d/%d", i+1, n))
 		started++
-		spawn.Go("start of "+workerName(i), func() { failures <- s.startOne(ctx, i) })
+		spawn.Go("start of "+s.p.workerName(i), func() { failures <- s.startOne(ctx, i) })
 		if pause(ctx, settings.Pause(i, n, s.p.s.Stagger)) != nil {
 			break
 		}
@@ -180,10 +177,10 @@ func (s *serving) startOne(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	id, log := member.ID, s.p.logger("worker")
+	id, log, pool := member.ID, s.p.logger("worker"), s.pool(i)
 	plane, err := eventplane.Open(eventplane.Options{
 		Opener:   s.opener,
-		Endpoint: eventplane.Endpoint(s.endpoint), Worker: id, Ranks: int(l.DPSize),
+		Endpoint: eventplane.Endpoint(pool.endpoint), Worker: id, Ranks: int(l.DPSize),
 		KVEvents:  publishesKVEvents(&l.Engine),
 		Sequences: l.Engine.Role != engine.PrefillRole, Wires: wires, Log: s.p.logger("eventplane"),
 	})
@@ -193,18 +190,19 @@ func (s *serving) startOne(ctx context.Context, i int) error {
 	s.mu.Lock()
 	s.planes = append(s.planes, plane)
 	s.mu.Unlock()
-	s.shown[i] = s.families.Worker(requestplane.Name{Instance: id}.InstanceHex(), int(l.DPSize))
+	s.shown[i] = s.families.Worker(metrics.WorkerOptions{ID: requestplane.Name{Instance: id}.InstanceHex(), Ranks: int(l.DPSize),
+		Role: l.Engine.Role, Component: pool.endpoint.Component})
 	readers := append([]engine.Reader{s.figures.reader(i), s.shown[i]}, plane.Readers()...)
 	w, err := s.p.startWorker(ctx, s.fleet, i, l.Startup(), readers...)
 	if err != nil {
 		return err
 	}
 	s.shown[i].Slip(w.Slip)
-	handoffs, card, err := s.openHandoffs(l, w)
+	handoffs, card, err := s.openHandoffs(l, w, *pool.card)
 	if err != nil {
 		return fmt.Errorf("worker %d: %w", i, err)
 	}
-	r, err := dynamo.Register(ctx, dynamo.Options{Worker: w, Server: s.server, Store: member, Events: plane, Endpoint: s.endpoint,
+	r, err := dynamo.Register(ctx, dynamo.Options{Worker: w, Server: s.server, Store: member, Events: plane, Endpoint: pool.endpoint,
 		ID: id, Card: card, Handoffs: handoffs, Device: discovery.Device(os.LookupEnv), Codec: s.env.Codec, Index: i, Seed: s.p.s.Seed,
 		Quirks: s.p.s.Quirks, Reasoning: reasoning(l), Replay: s.replay, Log: log})
 	if err != nil {
@@ -223,8 +221,10 @@ func (s *serving) startOne(ctx context.Context, i int) error {
 
 // announce logs where the workers can be found.
 func (s *serving) announce() {
-	s.p.logger("app").Info("ready", "model", s.name(), "workers", s.p.s.Workers, "endpoint", s.p.s.Endpoint.Text,
-		"discovery", s.store, "address", s.server.Addr(), "seed", s.p.s.Seed)
+	for _, pool := range s.pools {
+		s.p.logger("app").Info("ready", "model", s.name(), "workers", pool.Workers, "endpoint", pool.Endpoint,
+			"discovery", s.store, "address", s.server.Addr(), "seed", s.p.s.Seed)
+	}
 }
 
 // drain takes the workers out of discovery, all at once, and waits for the requests in flight.

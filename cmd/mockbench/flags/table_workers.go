@@ -3,6 +3,10 @@ package flags
 var workerFlags = []*Flag{
 	{Name: "--disaggregation-mode", Kind: String, Arg: "ROLE", Allowed: []string{"agg", "prefill", "decode"}, Group: GroupDisagg,
 		Help: "Role of the workers (agg)."},
+	{Name: "--prefill-workers", Aliases: []string{"--num-prefill-workers"}, Kind: Int, Arg: "N", Group: GroupDisagg, Ours: true,
+		Help: "Prefill workers in this process, beside --decode-workers."},
+	{Name: "--decode-workers", Aliases: []string{"--num-decode-workers"}, Kind: Int, Arg: "N", Group: GroupDisagg, Ours: true,
+		Help: "Decode workers in this process, beside --prefill-workers."},
 	{Name: "--is-prefill-worker", Group: GroupDisagg, Help: "Deprecated, use --disaggregation-mode prefill."},
 	{Name: "--is-decode-worker", Group: GroupDisagg, Help: "Deprecated, use --disaggregation-mode decode."},
 	{Name: "--bootstrap-ports", Kind: String, Arg: "PORT,...", Group: GroupDisagg, Help: "Bootstrap port of each prefill worker."},

@@ -26,17 +26,19 @@ func (r *resolver) withoutEffect(file bool) {
 	if r.given("--sglang-page-size") && e.Backend != engine.SGLang {
 		r.warn("--sglang-page-size has no effect with engine %s", e.Backend)
 	}
-	if len(r.s.Ports.Bootstrap) > 0 && r.s.Role != engine.PrefillRole {
-		r.warn("--bootstrap-ports has no effect with role %s", r.s.Role)
+	role := r.s.Pools[0].Role
+	if len(r.s.Ports.Bootstrap) > 0 && role != engine.PrefillRole {
+		r.warn("--bootstrap-ports has no effect with role %s", role)
 	}
-	if len(r.s.Ports.Bootstrap) > 0 && r.s.Role == engine.PrefillRole && e.Backend == engine.TRTLLM {
+	if len(r.s.Ports.Bootstrap) > 0 && role == engine.PrefillRole && e.Backend == engine.TRTLLM {
 		r.warn("--bootstrap-ports has no effect with engine %s, which prefills and decodes one after the other", e.Backend)
 	}
-	if len(r.s.Ports.ZMQEvents) > 0 && (!e.EnablePrefixCaching || r.s.Role == engine.DecodeRole) {
+	if len(r.s.Ports.ZMQEvents) > 0 && (!e.EnablePrefixCaching || role == engine.DecodeRole) {
 		r.warn("--zmq-kv-events-ports has no effect because this worker publishes no KV events")
 	}
 	if r.s.Load != nil {
-		for _, name := range []string{"--endpoint", "--request-plane", "--response-plane", "--event-plane", "--embedded-nats", "--router-mode"} {
+		for _, name := range []string{"--endpoint", "--request-plane", "--response-plane", "--event-plane", "--embedded-nats", "--router-mode",
+			"--bootstrap-ports"} {
 			if r.given(name) {
 				r.warn("%s has no effect on a built-in load, give --discovery-backend to serve a frontend", name)
 			}
@@ -58,8 +60,8 @@ func (r *resolver) replacedByFile() {
 	if len(ignored) > 0 {
 		r.warn("%s ignored because --extra-engine-args replaces the engine flags", strings.Join(ignored, ", "))
 	}
-	if role := r.s.Launch.Engine.Role; role != r.s.Role {
-		r.warn("engine.worker_type %s of the file differs from the registered role %s", role, r.s.Role)
+	if role := r.s.Launch.Engine.Role; role != r.s.Pools[0].Role {
+		r.warn("engine.worker_type %s of the file differs from the registered role %s", role, r.s.Pools[0].Role)
 	}
 	d := &r.s.Launch.Dynamo
 	if !d.EnableLocalIndexer && r.s.Launch.Engine.EnablePrefixCaching {
@@ -88,8 +90,9 @@ func Refuse(v *flags.Values, s *Settings) error {
 	if h := s.Launch.Engine.HostOffload; h != nil && h.Scope == engine.ScopeShared {
 		return fmt.Errorf("engine.native_host_offload.scope: got %s, a live worker has only %s", h.Scope, engine.ScopeRank)
 	}
-	if role := s.Launch.Engine.Role; s.Load != nil && role != engine.Aggregated {
-		return fmt.Errorf("engine.worker_type: got %s, a built-in load needs %s workers", role, engine.Aggregated)
+	if role := s.Launch.Engine.Role; s.Load != nil && role != engine.Aggregated && !s.Split() {
+		return fmt.Errorf("engine.worker_type: got %s, a built-in load needs %s workers, or --prefill-workers and --decode-workers",
+			role, engine.Aggregated)
 	}
 	return s.CheckPorts()
 }

@@ -248,8 +248,8 @@ func accepted(t *testing.T, dir string, c goldenCase, v *flags.Values, s *settin
 	}
 	args := c.Expect["args"].(map[string]any)
 	emptyNamespace := c.Input["env"] != nil && c.Input["env"].(map[string]any)["DYN_NAMESPACE"] == ""
-	if s.Endpoint.Text != args["endpoint"] && !emptyNamespace {
-		t.Errorf("endpoint: got %s, want %s", s.Endpoint.Text, args["endpoint"])
+	if got := s.Pools[0].Endpoint; got != args["endpoint"] && !emptyNamespace {
+		t.Errorf("endpoint: got %s, want %s", got, args["endpoint"])
 	}
 	for name, got := range map[string]any{"num_workers": s.Workers, "discovery_backend": s.Planes.Discovery,
 		"request_plane": s.Planes.Request, "response_plane": s.Planes.Response, "kv_cache_dtype": v.Text("--kv-cache-dtype"),

@@ -36,15 +36,12 @@ func (r *resolver) launch() error {
 	if kvBytes != nil {
 		o.Set("engine.kv_transfer_bytes_per_token", profiles.Number(kvBytes.String()))
 	}
-	l, err := profiles.Resolve(o)
-	if err != nil {
+	if err := r.launchPools(o); err != nil {
 		if path != "" {
 			return fmt.Errorf("--extra-engine-args %s: %w", path, err)
 		}
 		return r.named(err)
 	}
-	r.s.Launch, r.s.Base = l, o
-	r.s.Warnings = append(r.s.Warnings, l.Warnings...)
 	r.withoutEffect(path != "")
 	return r.checkWorkers()
 }
@@ -101,8 +98,8 @@ func (r *resolver) fromFlags(kvBytes fmt.Stringer) (*profiles.Object, error) {
 	if _, ok := o.Get("dynamo.enable_local_indexer"); !ok {
 		o.Set("dynamo.enable_local_indexer", true)
 	}
-	if r.s.Role != engine.Aggregated || r.given("--disaggregation-mode") {
-		o.Set("engine.worker_type", string(r.s.Role))
+	if role := r.s.Pools[0].Role; role != engine.Aggregated || r.given("--disaggregation-mode") {
+		o.Set("engine.worker_type", string(role))
 	}
 	for _, f := range flags.All() {
 		if v := r.v.Get(f.Name); f.Field != "" && v.Given() {
@@ -230,16 +227,18 @@ func (r *resolver) named(err error) error {
 
 // checkWorkers resolves every worker once, so that a bad port of the last one is found before the first one starts.
 func (r *resolver) checkWorkers() error {
+	checked := map[*profiles.Launch]bool{}
 	for i := range r.s.Workers {
 		l, err := r.s.Worker(i)
 		if err != nil {
 			return r.named(err)
 		}
+		if checked[l] {
+			continue
+		}
+		checked[l] = true
 		if err := r.liveLimits(l); err != nil {
 			return err
-		}
-		if l == r.s.Launch {
-			return nil // all are the same
 		}
 	}
 	return nil
@@ -259,8 +258,8 @@ func (r *resolver) liveLimits(l *profiles.Launch) error {
 	case e.BlockSize > math.MaxUint32:
 		return fmt.Errorf("engine.block_size: got %d, must be at most %d, the most a model card can hold", e.BlockSize, uint32(math.MaxUint32))
 	case uint64(l.DPSize) > mostRanks/uint64(r.s.Workers):
-		return fmt.Errorf("--num-workers, --data-parallel-size: got %d workers with %d ranks, must be at most %d ranks in one process",
-			r.s.Workers, l.DPSize, mostRanks)
+		return fmt.Errorf("%s, --data-parallel-size: got %d workers with %d ranks, must be at most %d ranks in one process",
+			r.s.WorkersFlag(), r.s.Workers, l.DPSize, mostRanks)
 	}
 	return nil
 }
@@ -288,7 +287,7 @@ func (r *resolver) ais(o *profiles.Object) error {
 		}
 		d = parsed
 		if _, ok := d.Get("worker_type"); !ok {
-			d.Set("worker_type", string(r.s.Role))
+			d.Set("worker_type", string(r.s.Pools[0].Role))
 		}
 	} else if r.v.On("--ais-perf-model") {
 		d.Set("model", nil)
@@ -297,7 +296,7 @@ func (r *resolver) ais(o *profiles.Object) error {
 		}
 		d.Set("backend", r.v.Text("--engine-type"))
 		d.Set("system", "h200_sxm")
-		d.Set("worker_type", string(r.s.Role))
+		d.Set("worker_type", string(r.s.Pools[0].Role))
 		for _, f := range identity {
 			if v := r.v.Get(f.flag); v.Given() {
 				n, err := jsonValue(v)

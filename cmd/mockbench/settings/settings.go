@@ -7,24 +7,22 @@ import (
 	"time"
 
 	"mockbench/cmd/mockbench/flags"
-	"mockbench/engine"
 	"mockbench/profiles"
 )
 
 // Settings are everything a run needs to know.
 type Settings struct {
-	Model    Model
-	Endpoint Endpoint
-	Role     engine.Role // as registered; the engine has its own
-	Launch   *profiles.Launch
-	Base     *profiles.Object // what Launch was resolved from
-	Workers  int
-	Stagger  time.Duration // between worker starts
-	Ports    Ports
-	Planes   Planes
-	Router   *Router        // what the model card advertises, nil if nothing
-	Load     *profiles.Load // built-in load, nil if requests come from a frontend
-	Profile  string         // name of the profile, empty if none
+	Model   Model
+	Pools   []Pool           // one, or the prefill workers and then the decode workers
+	Workers int              // of all pools
+	Launch  *profiles.Launch // of the first pool; those of the pools differ in the role alone
+	Base    *profiles.Object // what Launch was resolved from
+	Stagger time.Duration    // between worker starts
+	Ports   Ports
+	Planes  Planes
+	Router  *Router        // what the model card advertises, nil if nothing
+	Load    *profiles.Load // built-in load, nil if requests come from a frontend
+	Profile string         // name of the profile, empty if none
 
 	Seed     uint64
 	Duration time.Duration // of the run, 0 is no limit
@@ -85,7 +83,7 @@ const (
 func Resolve(v *flags.Values, lookup func(string) (string, bool), bare Bare) (*Settings, error) {
 	r := resolver{v: v, lookup: lookup, bare: bare, s: &Settings{}}
 	for _, step := range []func() error{
-		r.run, r.screen, r.deprecations, r.profile, r.role, r.planes, r.workers, r.launch, r.stagger, r.router, r.strict,
+		r.run, r.screen, r.deprecations, r.profile, r.pools, r.planes, r.ports, r.launch, r.stagger, r.router, r.strict,
 	} {
 		if err := step(); err != nil {
 			return nil, err
@@ -229,25 +227,6 @@ func (r *resolver) aboutWorkers() bool {
 		}
 	}
 	return false
-}
-
-func (r *resolver) role() error {
-	prefill, decode, mode := r.v.On("--is-prefill-worker"), r.v.On("--is-decode-worker"), r.v.Text("--disaggregation-mode")
-	switch {
-	case prefill && decode:
-		return fmt.Errorf("--is-prefill-worker and --is-decode-worker exclude each other")
-	case (prefill || decode) && mode != "":
-		return fmt.Errorf("--is-prefill-worker, --is-decode-worker: cannot be combined with --disaggregation-mode %s", mode)
-	case prefill || mode == "prefill":
-		r.s.Role = engine.PrefillRole
-	case decode || mode == "decode":
-		r.s.Role = engine.DecodeRole
-	default:
-		r.s.Role = engine.Aggregated
-	}
-	r.s.Endpoint.Text = r.endpointText()
-	r.s.Model = Model{Path: r.v.Text("--model-path"), Name: r.v.Text("--model-name")}
-	return nil
 }
 
 func (r *resolver) planes() error {

@@ -11,21 +11,18 @@ import (
 	"mockbench/profiles"
 )
 
-// Ports are the port lists: empty, or one a worker.
+// Ports are the port lists: empty, or one a worker, in the order of their numbers.
 type Ports struct {
 	Bootstrap, ZMQEvents, ZMQReplay []int64
 }
 
-func (r *resolver) workers() error {
+// ports reads the port lists. Those of a process with workers of both roles are for its prefill workers: the others have
+// no use for them.
+func (r *resolver) ports() error {
 	s := r.s
-	n := r.v.Get("--num-workers")
-	switch {
-	case n.Source == flags.FromDefault && r.from != nil:
-		s.Workers = int(r.from.Workers)
-	case !n.Int.IsInt64() || n.Int.Int64() < 1 || n.Int.Int64() > math.MaxInt32:
-		return wrongFlag("--num-workers", n.Int.String(), "must be at least 1")
-	default:
-		s.Workers = int(n.Int.Int64())
+	of, n := "--num-workers", s.Workers
+	if s.Split() {
+		of, n = rolePair[0], s.Pools[0].Workers
 	}
 	for _, list := range []struct {
 		name string
@@ -37,8 +34,8 @@ func (r *resolver) workers() error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", list.name, err)
 		}
-		if len(ports) > 0 && len(ports) != s.Workers {
-			return fmt.Errorf("%s: got %d ports, must be one for each of the workers of --num-workers %d", list.name, len(ports), s.Workers)
+		if len(ports) > 0 && len(ports) != n {
+			return fmt.Errorf("%s: got %d ports, must be one for each of the workers of %s %d", list.name, len(ports), of, n)
 		}
 		*list.dst = ports
 	}
@@ -112,15 +109,16 @@ func Pause(i, n int, delay time.Duration) time.Duration {
 
 // Worker returns the configuration of one worker: the common one with its own ports and seed.
 func (s *Settings) Worker(i int) (*profiles.Launch, error) {
-	mtp := s.Launch.Engine.Nextn > 0
+	common := s.PoolOf(i).Launch
+	mtp := common.Engine.Nextn > 0
 	if len(s.Ports.Bootstrap)+len(s.Ports.ZMQEvents) == 0 && !mtp {
-		return s.Launch, nil
+		return common, nil
 	}
 	o := Overrides{BootstrapPort: nth(s.Ports.Bootstrap, i), ZMQKVEventsPort: nth(s.Ports.ZMQEvents, i), ZMQReplayPort: nth(s.Ports.ZMQReplay, i)}
 	if mtp {
-		o.MTPSeed = profiles.Number(strconv.FormatUint(s.Launch.Engine.MTPSeed+uint64(i), 10))
+		o.MTPSeed = profiles.Number(strconv.FormatUint(common.Engine.MTPSeed+uint64(i), 10))
 	}
-	return o.Apply(s.Launch.Canonical())
+	return o.Apply(common.Canonical())
 }
 
 func nth(list []int64, i int) profiles.Number {

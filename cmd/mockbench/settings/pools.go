@@ -1,0 +1,164 @@
+package settings
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"mockbench/cmd/mockbench/flags"
+	"mockbench/engine"
+	"mockbench/profiles"
+	"mockbench/transport/discovery"
+)
+
+// Pool is the workers of one role. Workers are numbered across pools.
+type Pool struct {
+	Role     engine.Role // as registered; the engine has its own
+	First    int         // number of its first worker
+	Workers  int
+	Endpoint string // where they are registered, dyn://namespace.component.name
+	Launch   *profiles.Launch
+}
+
+// Split reports whether the process has prefill and decode workers.
+func (s *Settings) Split() bool { return len(s.Pools) > 1 }
+
+// PoolOf returns the pool of a worker.
+func (s *Settings) PoolOf(worker int) *Pool {
+	p := &s.Pools[0]
+	for i := range s.Pools {
+		if s.Pools[i].First <= worker {
+			p = &s.Pools[i]
+		}
+	}
+	return p
+}
+
+// ParseEndpoint splits the text of an endpoint into its three names. Missing ones become NS, C and E, as in the
+// reference.
+func ParseEndpoint(text string) (discovery.Endpoint, error) {
+	e, err := discovery.ParseEndpoint(text, discovery.Endpoint{Namespace: "NS", Component: "C", Name: "E"})
+	if err != nil {
+		return e, fmt.Errorf("--%w", err)
+	}
+	if !strings.ContainsFunc(e.Namespace, func(c rune) bool { return c < unicode.MaxASCII && (unicode.IsLetter(c) || unicode.IsDigit(c)) }) {
+		return e, wrongFlag("--endpoint", fmt.Sprintf("namespace %q", e.Namespace), "must hold an ASCII letter or digit")
+	}
+	return e, nil
+}
+
+// rolePair are the flags of a process with workers of both roles.
+var rolePair = [2]string{"--prefill-workers", "--decode-workers"}
+
+// pools settles how many workers of which role there are, and where they are registered.
+func (r *resolver) pools() error {
+	r.s.Model = Model{Path: r.v.Text("--model-path"), Name: r.v.Text("--model-name")}
+	if r.given(rolePair[0]) || r.given(rolePair[1]) {
+		return r.twoPools()
+	}
+	role, err := r.role()
+	if err != nil {
+		return err
+	}
+	p := Pool{Role: role}
+	switch n := r.v.Get("--num-workers"); {
+	case n.Source == flags.FromDefault && r.from != nil:
+		p.Workers = int(r.from.Workers)
+	case !n.Int.IsInt64() || n.Int.Int64() < 1 || n.Int.Int64() > math.MaxInt32:
+		return wrongFlag("--num-workers", n.Int.String(), "must be at least 1")
+	default:
+		p.Workers = int(n.Int.Int64())
+	}
+	r.addPool(p)
+	return nil
+}
+
+func (r *resolver) role() (engine.Role, error) {
+	prefill, decode, mode := r.v.On("--is-prefill-worker"), r.v.On("--is-decode-worker"), r.v.Text("--disaggregation-mode")
+	switch {
+	case prefill && decode:
+		return "", fmt.Errorf("--is-prefill-worker and --is-decode-worker exclude each other")
+	case (prefill || decode) && mode != "":
+		return "", fmt.Errorf("--is-prefill-worker, --is-decode-worker: cannot be combined with --disaggregation-mode %s", mode)
+	case prefill || mode == "prefill":
+		return engine.PrefillRole, nil
+	case decode || mode == "decode":
+		return engine.DecodeRole, nil
+	}
+	return engine.Aggregated, nil
+}
+
+// twoPools settles the workers of a process that has both roles.
+func (r *resolver) twoPools() error {
+	for i, name := range rolePair {
+		if !r.given(name) {
+			return &flags.UsageError{Text: fmt.Sprintf("%s: needs %s, the process then has workers of both roles", rolePair[1-i], name)}
+		}
+	}
+	for _, name := range []string{"--num-workers", "--disaggregation-mode", "--is-prefill-worker", "--is-decode-worker", "--endpoint"} {
+		if r.given(name) {
+			return &flags.UsageError{Text: fmt.Sprintf("%s: cannot be combined with %s and %s", name, rolePair[0], rolePair[1])}
+		}
+	}
+	for i, role := range []engine.Role{engine.PrefillRole, engine.DecodeRole} {
+		n, err := r.count(rolePair[i], 1, mostRanks)
+		if err != nil {
+			return err
+		}
+		r.addPool(Pool{Role: role, Workers: int(n)})
+	}
+	return nil
+}
+
+func (r *resolver) addPool(p Pool) {
+	p.First, p.Endpoint = r.s.Workers, r.endpointText(p.Role)
+	r.s.Pools, r.s.Workers = append(r.s.Pools, p), r.s.Workers+p.Workers
+}
+
+// endpointText returns the endpoint as given, or the default of the role.
+func (r *resolver) endpointText(role engine.Role) string {
+	if r.given("--endpoint") {
+		return r.v.Text("--endpoint")
+	}
+	const empty = "DYN_NAMESPACE is empty, which counts as unset; the namespace is dynamo"
+	if text, set := r.lookup("DYN_NAMESPACE"); set && text == "" && !slices.Contains(r.s.Warnings, empty) {
+		r.warn(empty)
+	}
+	e := discovery.DefaultEndpoint(role, func(name string) string { text, _ := r.lookup(name); return text })
+	return "dyn://" + e.Namespace + "." + e.Component + "." + e.Name
+}
+
+// launchPools resolves the engine object of each pool.
+func (r *resolver) launchPools(o *profiles.Object) error {
+	for i := range r.s.Pools {
+		p, own := &r.s.Pools[i], o
+		if r.s.Split() {
+			own = o.Clone()
+			own.Set("engine.worker_type", string(p.Role))
+			const timing = "engine.timing_model.config.worker_type"
+			if _, set := own.Get(timing); set {
+				own.Set(timing, string(p.Role))
+			}
+		}
+		l, err := profiles.Resolve(own)
+		if err != nil {
+			return err
+		}
+		p.Launch = l
+		if i == 0 {
+			r.s.Launch, r.s.Base = l, own
+			r.s.Warnings = append(r.s.Warnings, l.Warnings...)
+		}
+	}
+	return nil
+}
+
+// WorkersFlag names the flags that say how many workers there are.
+func (s *Settings) WorkersFlag() string {
+	if s.Split() {
+		return rolePair[0] + ", " + rolePair[1]
+	}
+	return "--num-workers"
+}
