@@ -58,6 +58,9 @@ func (d *driver) serve() bool {
 // accept submits the requests that are queued now to the engine. One that arrived after the moment in which the next
 // pass will start, because that pass makes up for lateness, is said to have arrived at that moment.
 func (d *driver) accept() {
+	if d.next != nil {
+		return // they wait for the next engine
+	}
 	d.submits = d.w.mail.takeSubmits(d.submits)
 	if len(d.submits) == 0 {
 		return
@@ -99,6 +102,8 @@ func (d *driver) cancel(f *flight) {
 		d.withdraw(f.transfer)
 	case !f.queued:
 		d.cancelUnread(f)
+	case f.shelved && !f.ended:
+		d.cancelled(f, Cancelled)
 	case !f.ended:
 		d.takeOut(f, Cancelled)
 	}
@@ -140,6 +145,9 @@ func (d *driver) cancelAll() {
 	for _, t := range d.transfers {
 		d.withdraw(t)
 	}
+	for _, t := range d.reservations {
+		d.withdraw(t)
+	}
 	d.submits = d.w.mail.takeSubmits(d.submits)
 	for _, f := range d.submits {
 		d.cancel(f)
@@ -168,7 +176,11 @@ func (d *driver) abandon(waiting []*flight, failure error) {
 	if failure != nil {
 		end = Failed
 	}
-	for _, list := range [][]*flight{d.flights.slots, d.submits, waiting} {
+	var reservations []*flight
+	for _, t := range d.reservations {
+		reservations = append(reservations, t.f)
+	}
+	for _, list := range [][]*flight{d.flights.slots, d.submits, reservations, waiting} {
 		for _, f := range list {
 			if f == nil || f.ended {
 				continue

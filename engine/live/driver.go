@@ -36,6 +36,10 @@ type driver struct {
 	transfers map[engine.ID]*Transfer // by handoff, as long as the engine may hold something for it
 	late      []*call                 // that wait for the end of the running pass
 
+	next         *replacement // of the engine; nil unless it is to be replaced
+	shelf        []*flight    // requests kept back for it, in the order they came
+	reservations []*Transfer  // destinations that came meanwhile
+
 	loads    []LoadReader
 	requests []RequestReader
 }
@@ -61,6 +65,7 @@ func (d *driver) loop() {
 		if !d.serve() {
 			return
 		}
+		d.replace()
 		d.accept()
 		switch {
 		case !d.group.Ready() || d.stalls.parked:

@@ -32,6 +32,9 @@ type Options struct {
 	Startup time.Duration
 	Readers []engine.Reader // called in order by the worker's goroutine; must not block
 	Stalled func(Stall)     // called once a stall, by the worker's goroutine; may be nil
+
+	// Changed is called by the worker's goroutine when other settings have come into force; may be nil. It must not block.
+	Changed func(engine.Config)
 }
 
 // Stall is a rank that cannot make progress: its head request needs more than the configuration can give.

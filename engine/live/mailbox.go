@@ -15,8 +15,13 @@ type flight struct {
 
 	entered, dropped bool // submitted, or given up before; guarded by mailbox.mu
 
-	queued bool // the engine has it; driver only
-	ended  bool // driver only
+	number uint64 // counts the requests of the worker
+
+	// Driver only:
+	queued   bool // the engine has it, or had it and will get it again
+	admitted bool // it has run
+	shelved  bool // kept back for the next engine
+	ended    bool
 }
 
 // mailbox holds what other goroutines ask of the driver. Urgent mail is read also during a pass, submits only between

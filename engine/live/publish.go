@@ -30,6 +30,7 @@ func (d *driver) publish(records []*engine.Pass) {
 	for _, p := range records {
 		if p != nil {
 			d.record(p)
+			d.admit(p.Admissions)
 			d.deliver(p.Outputs)
 		}
 	}
@@ -53,6 +54,15 @@ func (d *driver) publish(records []*engine.Pass) {
 func (d *driver) record(p *engine.Pass) {
 	for _, r := range d.w.o.Readers {
 		r.Pass(p)
+	}
+}
+
+// admit notes which requests have run: they end in the engine they began in.
+func (d *driver) admit(admissions []engine.Admission) {
+	for i := range admissions {
+		if f := d.flights.of(admissions[i].Request); f != nil {
+			f.admitted = true
+		}
 	}
 }
 

@@ -28,6 +28,10 @@ func (d *driver) reserve(t *Transfer) {
 	if f.ended {
 		return
 	}
+	if d.next != nil {
+		d.reservations = append(d.reservations, t)
+		return
+	}
 	now := d.command()
 	f.request.Arrival = min(f.request.Arrival, now)
 	f.queued = true

@@ -31,6 +31,9 @@ type Worker struct {
 	inFlight atomic.Int64
 	empty    chan struct{} // holds one element when inFlight may have become 0
 
+	config     atomic.Pointer[engine.Config] // in force
+	restarting atomic.Bool                   // the engine is to be replaced
+
 	passes atomic.Uint64
 	slip   atomic.Int64  // nanoseconds of wall time
 	ahead  atomic.Uint64 // bits of the engine.Time by which the worker is ahead of the clock
@@ -55,6 +58,7 @@ func (e *PanicError) Error() string {
 func start(o Options, group *engine.Group, a alarm) *Worker {
 	w := &Worker{o: o, ranks: group.Ranks(), mail: newMailbox(), done: make(chan struct{}), empty: make(chan struct{}, 1),
 		loads: make([]engine.Load, group.Ranks())}
+	w.config.Store(&o.Engine)
 	for r := range w.loads {
 		w.loads[r] = group.Rank(r).Load()
 	}
@@ -90,9 +94,6 @@ func (w *Worker) Name() string { return w.o.Name }
 
 // Ranks returns the data-parallel size.
 func (w *Worker) Ranks() int { return w.ranks }
-
-// Config returns the configuration of each rank.
-func (w *Worker) Config() engine.Config { return w.o.Engine }
 
 // Submit queues a request and returns its stream at once; the engine sees it before its next pass. It returns an
 // *engine.SettingError for a rank the worker does not have and for a request of no output token, ErrClosed if the
@@ -148,7 +149,7 @@ func (w *Worker) enter(f *flight, bell chan struct{}, write func()) error {
 	w.choose(f)
 	f.request.ID = requestID(w.o.Seed, w.o.Index, w.intake.count)
 	f.request.Arrival = w.now()
-	f.entered = true
+	f.entered, f.number = true, w.intake.count
 	w.intake.count++
 	w.inFlight.Add(1)
 	write()
@@ -200,6 +201,11 @@ func (w *Worker) ask(c *call) error {
 	if !w.mail.post(func(l *letters) { l.calls = append(l.calls, c) }) {
 		return ErrClosed
 	}
+	return w.await(c)
+}
+
+// await waits for a call that was posted.
+func (w *Worker) await(c *call) error {
 	select {
 	case <-c.done:
 		return nil
