@@ -3,12 +3,14 @@ package spec
 import (
 	"slices"
 	"testing"
+
+	"mockbench/engine/random"
 )
 
 func TestStream(t *testing.T) {
-	s := newSource(42)
+	s := random.New(42)
 	for i, want := range []uint64{0x86cc7763222724a2, 0x8af00a133fad517d, 0xa2ef6071de5134d1} {
-		if got := s.next(); got != want {
+		if got := s.Uint64(); got != want {
 			t.Fatalf("draw %d: got %x, want %x", i, got, want)
 		}
 	}
@@ -28,11 +30,13 @@ func TestAccept(t *testing.T) {
 
 func TestCertainRatesDrawOnlyWhenTheyRefuse(t *testing.T) {
 	s := NewSampler([]float64{1, 1}, 1)
-	if got := s.Accept(); got != 3 || s.source.counter != 0 {
-		t.Errorf("rate 1: got %d tokens after %d blocks of draws", got, s.source.counter)
+	if got := s.Accept(); got != 3 || *s.source != *random.New(1) {
+		t.Errorf("rate 1: got %d tokens, and draws", got)
 	}
 	s = NewSampler([]float64{0, 1}, 1)
-	if got := s.Accept(); got != 1 || s.source.used != 2 {
-		t.Errorf("rate 0: got %d tokens, %d words used", got, s.source.used)
+	one := random.New(1)
+	one.Uint64()
+	if got := s.Accept(); got != 1 || *s.source != *one {
+		t.Errorf("rate 0: got %d tokens, or not one draw", got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mockbench/engine/goldentest"
+	"mockbench/engine/random"
 	"mockbench/kv"
 )
 
@@ -54,8 +55,8 @@ func goldenRandom(t *testing.T) {
 			}
 			got := c.Expect
 			got.F64, got.U32, got.Below = nil, nil, nil
-			got.F64 = floats(NewRandom(seed), len(c.Expect.F64))
-			words, below := NewRandom(seed), NewRandom(seed)
+			got.F64 = floats(random.New(seed), len(c.Expect.F64))
+			words, below := random.New(seed), random.New(seed)
 			for range c.Expect.U32 {
 				got.U32 = append(got.U32, words.Uint32())
 			}
@@ -66,7 +67,7 @@ func goldenRandom(t *testing.T) {
 				t.Error(d)
 			}
 			for i, want := range c.Expect.U32 {
-				again := NewRandom(seed)
+				again := random.New(seed)
 				again.Seek(1000)
 				again.Uint32()
 				again.Seek(uint64(i))
@@ -78,7 +79,7 @@ func goldenRandom(t *testing.T) {
 	}
 }
 
-func floats(r *Random, n int) (out []float64) {
+func floats(r *random.ChaCha12, n int) (out []float64) {
 	for range n {
 		out = append(out, r.Float64())
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"mockbench/engine"
+	"mockbench/engine/random"
 )
 
 // Synthetic describes a made-up workload.
@@ -76,7 +77,7 @@ func (s Synthetic) Generate() *Trace {
 		}
 		return t
 	}
-	random, ids := NewRandom(sessionSeed), newInterner()
+	draws, ids := random.New(sessionSeed), newInterner()
 	fresh := uint64(1)
 	blocks := (s.Input + s.BlockSize - 1) / s.BlockSize
 	shared := min(int(math.Round(float64(blocks)*s.PrefixRatio)), blocks)
@@ -84,7 +85,7 @@ func (s Synthetic) Generate() *Trace {
 		session := Session{Name: fmt.Sprintf("session_%d", i), Named: true, Arrival: times[i]}
 		prefix, group := 0, uint64(0)
 		if s.PrefixGroups > 0 && s.PrefixRatio > 0 {
-			prefix, group = shared, uint64(random.Below(uint32(s.PrefixGroups)))
+			prefix, group = shared, uint64(draws.Below(uint32(s.PrefixGroups)))
 		}
 		for k := range max(s.Turns, 1) {
 			u := Turn{IDs: make([]uint32, blocks), Input: s.Input, Output: s.Output}
@@ -111,7 +112,7 @@ func (s Synthetic) Generate() *Trace {
 // Times returns n arrival times in milliseconds, NaN if arrivals are not given.
 func (a Arrivals) Times(n int) []float64 {
 	times := make([]float64, n)
-	random, now, gap := NewRandom(a.Seed), 0.0, a.Interval
+	draws, now, gap := random.New(a.Seed), 0.0, a.Interval
 	if gap > 0 {
 		gap = 1000 / (1000 / gap)
 	}
@@ -121,7 +122,7 @@ func (a Arrivals) Times(n int) []float64 {
 			now = math.NaN()
 		case i == 0:
 		case a.Rate > 0:
-			u := min(max(1-random.Float64(), 0x1p-1022), 1)
+			u := min(max(1-draws.Float64(), 0x1p-1022), 1)
 			now += -(1000 / a.Rate) * math.Log(u)
 		default:
 			now += gap
