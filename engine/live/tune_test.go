@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,8 +54,16 @@ func TestTuneActsAtTheNextPass(t *testing.T) {
 func TestRestart(t *testing.T) {
 	c := fixedTiming(100, 10, 4)
 	c.MaxNumSeqs, c.EmitKVEvents = 1, true
+	var mu sync.Mutex
 	held, finished := map[uint64]bool{}, []string{}
+	count := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(held)
+	}
 	reader := passReader(func(p *engine.Pass) {
+		mu.Lock()
+		defer mu.Unlock()
 		for _, e := range p.Events.List {
 			hashes, _ := p.Events.Blocks(e)
 			for _, h := range hashes {
@@ -83,7 +92,7 @@ func TestRestart(t *testing.T) {
 		leaves.Cancel()
 		b.at(17)
 		equal(t, "blocks before", b.w.Load()[0].TotalBlocks, 100)
-		equal(t, "blocks held", len(held), 2)
+		equal(t, "blocks held", count(), 2)
 		if err := change.Wait(); err != nil {
 			t.Error(err)
 		}
@@ -96,8 +105,9 @@ func TestRestart(t *testing.T) {
 				t.Errorf("a request ended as %v, want %v", end, want)
 			}
 		}
+		synctest.Wait()
 		equal(t, "order", fmt.Sprint(finished), "[r1 at 18 r2 at 28 r4 at 28]")
-		equal(t, "blocks held", len(held), 4)
+		equal(t, "blocks held", count(), 4)
 		equal(t, "in flight", b.w.InFlight(), 0)
 	})
 }
