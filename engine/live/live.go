@@ -59,3 +59,8 @@ type RequestReader interface {
 	// Cancelled tells that a request left its rank before its end.
 	Cancelled(rank int, r *engine.Request, now engine.Time)
 }
+
+// HandoffReader is a RequestReader that also wants to know when the KV of a request has arrived at a decode worker.
+type HandoffReader interface {
+	Activated(rank int, r *engine.Request, now engine.Time)
+}

@@ -84,6 +84,11 @@ func (d *driver) handoff(t *Transfer, command func(engine.Disaggregated, engine.
 func (d *driver) activate(t *Transfer) bool {
 	applied := d.handoff(t, func(e engine.Disaggregated, now engine.Time) engine.CommandResult { return e.Activate(t.id, now) })
 	t.activated = t.activated || applied
+	for _, q := range d.requests {
+		if h, ok := q.(HandoffReader); ok && applied {
+			h.Activated(t.Rank, &t.f.request, d.time)
+		}
+	}
 	return applied
 }
 

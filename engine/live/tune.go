@@ -7,16 +7,15 @@ import (
 	"mockbench/engine/backend"
 )
 
-// Change is a change of settings on its way to the engine.
-type Change struct {
+// change is a change of settings on its way to the engine.
+type change struct {
 	w   *Worker
 	c   *call
 	err error // valid when c is done
 }
 
-// Wait waits until the settings are in force, or says why they never will be: an *engine.SettingError, or ErrClosed for
-// a worker that has ended. A change of a paused worker in the middle of a pass comes when its clock goes on.
-func (c *Change) Wait() error {
+// wait waits until the settings are in force, or says why they never will be.
+func (c *change) wait() error {
 	if err := c.w.await(c.c); err != nil {
 		return err
 	}
@@ -27,32 +26,39 @@ func (c *Change) Wait() error {
 func (w *Worker) Config() engine.Config { return *w.config.Load() }
 
 // Tune changes settings from the next pass on, also while requests run. Changes come into force in the order of the
-// calls. A wrong value is refused at once with an *engine.SettingError.
-func (w *Worker) Tune(t engine.Tuning) (*Change, error) {
+// calls. A wrong value is refused at once with an *engine.SettingError. wait waits until the settings are in force, or
+// says why they never will be: an *engine.SettingError, or ErrClosed for a worker that has ended. A change of a paused
+// worker in the middle of a pass comes when its clock goes on.
+func (w *Worker) Tune(t engine.Tuning) (wait func() error, err error) {
 	cfg := w.Config().With(t)
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return w.change(func(d *driver) error { return d.tune(t) })
+	c := &change{w: w}
+	c.c = &call{atEnd: true, done: make(chan struct{}), f: func(d *driver) { c.err = d.tune(t) }}
+	if !w.mail.post(func(l *letters) { l.calls = append(l.calls, c.c) }) {
+		return nil, ErrClosed
+	}
+	return c.wait, nil
 }
 
 // Restart gives the worker another engine: what runs now ends in the old one, what waits is kept back for the new one,
 // and so are the requests that come meanwhile. The worker stays open, its caches are lost, and its readers are told.
 // A wrong value is refused at once with an *engine.SettingError. A second call before the first one has come into force
-// takes its place.
-func (w *Worker) Restart(cfg engine.Config) (*Change, error) {
+// takes its place. wait is that of Tune.
+func (w *Worker) Restart(cfg engine.Config) (wait func() error, err error) {
 	group, err := backend.NewGroup(cfg, 0, w.ranks)
 	if err != nil {
 		return nil, err
 	}
-	c := &Change{w: w, c: &call{done: make(chan struct{})}}
+	c := &change{w: w, c: &call{done: make(chan struct{})}}
 	begin := &call{atEnd: true, done: make(chan struct{}), f: func(d *driver) { d.restart(&replacement{cfg, group, c}) }}
 	w.restarting.Store(true)
 	if !w.mail.post(func(l *letters) { l.calls = append(l.calls, begin) }) {
 		w.restarting.Store(false)
 		return nil, ErrClosed
 	}
-	return c, nil
+	return c.wait, nil
 }
 
 // Hurry cancels what still runs in an engine that is about to be replaced.
@@ -64,21 +70,11 @@ func (w *Worker) Hurry() {
 // Restarting reports whether the engine is about to be replaced.
 func (w *Worker) Restarting() bool { return w.restarting.Load() }
 
-// change runs f between two passes.
-func (w *Worker) change(f func(*driver) error) (*Change, error) {
-	c := &Change{w: w}
-	c.c = &call{atEnd: true, done: make(chan struct{}), f: func(d *driver) { c.err = f(d) }}
-	if !w.mail.post(func(l *letters) { l.calls = append(l.calls, c.c) }) {
-		return nil, ErrClosed
-	}
-	return c, nil
-}
-
 // replacement is the engine that is to take the place of the present one.
 type replacement struct {
 	cfg    engine.Config
 	group  *engine.Group
-	change *Change
+	change *change
 }
 
 // done lets those go who wait for the replacement.

@@ -24,7 +24,7 @@ func TestTuneActsAtTheNextPass(t *testing.T) {
 		b.at(11)
 		c := b.w.Config()
 		c.Timing.DecodeMS = 7
-		change, err := b.w.Tune(c.Tuning())
+		wait, err := b.w.Tune(c.Tuning())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func TestTuneActsAtTheNextPass(t *testing.T) {
 		equal(t, "decode time during the pass", b.w.Config().Timing.DecodeMS, 4)
 		_, _, ms := b.next(s)
 		equal(t, "end of the pass under way", ms, 14)
-		if err := change.Wait(); err != nil {
+		if err := wait(); err != nil {
 			t.Error(err)
 		}
 		equal(t, "moment of the change", b.ms(), 14)
@@ -82,7 +82,7 @@ func TestRestart(t *testing.T) {
 		runs, waits, leaves := b.send(1, 32, 3), b.send(2, 32, 1), b.send(3, 32, 1)
 		b.at(1)
 		c.NumGPUBlocks, c.MaxNumSeqs = 200, 2
-		change, err := b.w.Restart(c)
+		wait, err := b.w.Restart(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestRestart(t *testing.T) {
 		b.at(17)
 		equal(t, "blocks before", b.w.Load()[0].TotalBlocks, 100)
 		equal(t, "blocks held", count(), 2)
-		if err := change.Wait(); err != nil {
+		if err := wait(); err != nil {
 			t.Error(err)
 		}
 		equal(t, "moment of the change", b.ms(), 18)
@@ -125,14 +125,14 @@ func TestRestartInAHurry(t *testing.T) {
 		runs, waits := b.send(1, 32, 1000), b.send(2, 32, 1)
 		b.at(11)
 		c.BlockSize = 32
-		change, err := b.w.Restart(c)
+		wait, err := b.w.Restart(c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		b.at(100)
 		equal(t, "restarting", b.w.Restarting(), true)
 		b.w.Hurry()
-		if err := change.Wait(); err != nil {
+		if err := wait(); err != nil {
 			t.Error(err)
 		}
 		equal(t, "moment of the change", b.ms() < 105, true)
@@ -150,14 +150,14 @@ func TestRestartOfClosedAndClosing(t *testing.T) {
 	inBubbleWith(t, Options{Name: "w", Engine: c}, func(b *bench) {
 		runs := b.send(1, 32, 1000)
 		b.at(5)
-		change, err := b.w.Restart(c)
+		wait, err := b.w.Restart(c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		b.at(11)
 		late := b.send(2, 32, 1)
 		b.w.Close()
-		if err := change.Wait(); !errors.Is(err, ErrClosed) {
+		if err := wait(); !errors.Is(err, ErrClosed) {
 			t.Errorf("a restart that was cut off: %v", err)
 		}
 		for _, s := range []*Stream{runs, late} {
@@ -199,7 +199,7 @@ func randomChanges(t *testing.T, kind engine.Backend, seed uint64) {
 		w := start(Options{Name: "w", Engine: c, Clock: clock}, group, newRuntimeAlarm())
 		defer w.Close()
 		wanted, streams, cancelled := map[*Stream]int{}, []*Stream{}, map[*Stream]bool{}
-		var last *Change
+		var last func() error
 		hurries := seed%2 == 1
 		for range 200 {
 			time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
@@ -243,7 +243,7 @@ func randomChanges(t *testing.T, kind engine.Backend, seed uint64) {
 			}
 		}
 		if last != nil {
-			if err := last.Wait(); err != nil {
+			if err := last(); err != nil {
 				t.Error(err)
 			}
 		}
