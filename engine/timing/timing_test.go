@@ -1,61 +1,11 @@
 package timing
 
 import (
-	"encoding/json"
 	"math"
-	"os"
 	"testing"
 
 	"mockbench/engine"
 )
-
-// goldenCase is one recorded query of the polynomial model.
-type goldenCase struct {
-	Name  string
-	Input struct {
-		Kind           string
-		BatchSize      int `json:"batch_size"`
-		MeanISL        int `json:"mean_isl"`
-		MeanPrefix     int `json:"mean_prefix"`
-		ActiveTokens   int `json:"active_kv_tokens"`
-		CapacityTokens int `json:"total_kv_tokens"`
-		Speedup        float64
-		DecodeSpeedup  float64 `json:"decode_speedup"`
-	}
-	Expect struct {
-		Raw    float64 `json:"raw_ms"`
-		Scaled float64 `json:"modeled_ms"`
-	}
-}
-
-func TestPolynomial(t *testing.T) {
-	data, err := os.ReadFile("testdata/polynomial.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cases []goldenCase
-	if err := json.Unmarshal(data, &cases); err != nil {
-		t.Fatal(err)
-	}
-	if len(cases) < 100 {
-		t.Fatalf("only %d cases", len(cases))
-	}
-	for _, c := range cases {
-		in := c.Input
-		var call engine.ModelCall
-		var scaled engine.Time
-		if in.Kind == "prefill" {
-			timer := NewTimer(polynomial{}, engine.Config{SpeedupRatio: in.Speedup})
-			call, scaled = timer.Prefill(in.BatchSize, in.MeanISL, in.MeanPrefix)
-		} else {
-			timer := NewTimer(polynomial{}, engine.Config{SpeedupRatio: in.Speedup, DecodeSpeedupRatio: in.DecodeSpeedup})
-			call, scaled = timer.Decode(1, in.ActiveTokens, in.CapacityTokens)
-		}
-		if !sameOrNext(call.Milliseconds, c.Expect.Raw) || !sameOrNext(float64(scaled), c.Expect.Scaled) {
-			t.Errorf("%s: got %v, scaled %v, want %v, %v", c.Name, call.Milliseconds, scaled, c.Expect.Raw, c.Expect.Scaled)
-		}
-	}
-}
 
 // sameOrNext allows the last bit to differ.
 func sameOrNext(a, b float64) bool {

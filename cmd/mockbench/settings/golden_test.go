@@ -20,6 +20,7 @@ import (
 	"mockbench/cmd/mockbench/settings"
 	"mockbench/engine"
 	"mockbench/profiles"
+	"mockbench/profiles/kvbytes"
 )
 
 // goldenCase is one recorded case; number texts are kept, so that 64-bit values survive.
@@ -146,16 +147,16 @@ func kvBytes(t *testing.T, c goldenCase) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, ok := settings.KVBytesPerToken(config, c.Input["kv_cache_dtype"].(string))
+	l, err := kvbytes.Parse(config, c.Input["kv_cache_dtype"].(string))
 	want := c.Expect["kv_bytes_per_token"]
 	if want == nil {
-		if ok {
-			t.Errorf("got %d, want unknown", n)
+		if err == nil {
+			t.Errorf("got %d, want unknown", l.Bytes)
 		}
 		return
 	}
-	if !ok || n != int64(toInt(want)) {
-		t.Errorf("got %d (known %v), want %v", n, ok, want)
+	if err != nil || l.Bytes != int64(toInt(want)) {
+		t.Errorf("got %v (%v), want %v", l, err, want)
 	}
 }
 
