@@ -12,11 +12,10 @@ const none = -1
 
 // unit is one block of memory. A unit is cached if and only if it is in a ring of copies.
 type unit struct {
-	hash         uint64 // of a cached unit
-	refs         int32  // sequences that use it
-	prev, next   int32  // neighbours in the inactive list
-	older, newer int32  // ring of copies of the same hash; none if the unit is not cached
-	hits         int32  // times it was reused
+	refs         int32 // sequences that use it
+	prev, next   int32 // neighbours in the inactive list
+	older, newer int32 // ring of copies of the same hash; none if the unit is not cached
+	hits         int32 // times it was reused
 }
 
 // note is what only people ask about a unit.
@@ -32,19 +31,28 @@ type Pool struct {
 
 	capacity int
 	units    []unit
-	notes    []note
-	free     []int32         // stack of units that were used before
-	index    hashindex.Index // primary copy of each hash
+	hashes   []uint64          // of cached units
+	notes    []note            // nil if nobody looks
+	free     []int32           // stack of units that were used before
+	index    hashindex.Compact // primary copy of each hash
 	inactive struct {
 		head, tail int32
 		n          int
 	}
-	removed []uint64 // hashes that left since TakeRemoved
+	removed []int32 // units whose hashes left since TakeRemoved
+	gone    []uint64
 	evicted recent
 }
 
 // New returns an empty pool of capacity units.
 func New(capacity int) *Pool {
+	p := Bare(capacity)
+	p.notes = []note{}
+	return p
+}
+
+// Bare returns a pool that nobody looks into: Info and TakeEvicted know nothing of its units.
+func Bare(capacity int) *Pool {
 	p := &Pool{capacity: capacity}
 	p.inactive.head, p.inactive.tail = none, none
 	return p
@@ -66,7 +74,7 @@ func (p *Pool) Active() int { return p.capacity - p.inactive.n - p.Free() }
 // them that are referenced. It changes nothing.
 func (p *Pool) Match(hashes []uint64, dst []int32) (units []int32, referenced int) {
 	for _, h := range hashes {
-		u, ok := p.index.Get(h)
+		u, ok := p.index.Get(h, p.hashes)
 		if !ok {
 			break
 		}
@@ -111,10 +119,17 @@ func (p *Pool) reuse(u int32) {
 	t := &p.units[u]
 	if t.refs == 0 {
 		p.unlink(u)
-		p.notes[u].since = p.Now
+		p.stamp(u)
 	}
 	t.refs++
 	t.hits++
+}
+
+// stamp notes the time of a change of state.
+func (p *Pool) stamp(u int32) {
+	if p.notes != nil {
+		p.notes[u].since = p.Now
+	}
 }
 
 // take turns a free unit into a private one.
@@ -125,10 +140,13 @@ func (p *Pool) take() int32 {
 	} else {
 		u = int32(len(p.units))
 		p.units = append(p.units, unit{older: none, newer: none, prev: none, next: none})
-		p.notes = append(p.notes, note{})
+		p.hashes = append(p.hashes, 0)
+		if p.notes != nil {
+			p.notes = append(p.notes, note{})
+		}
 	}
 	p.units[u].refs, p.units[u].hits = 1, 0
-	p.notes[u].since = p.Now
+	p.stamp(u)
 	return u
 }
 
@@ -139,12 +157,13 @@ func (p *Pool) Cached(u int32) bool { return p.units[u].newer != none }
 // after a block with the hash parent. fresh is false if the hash was resident already.
 func (p *Pool) Publish(u int32, hash, parent uint64, position int) (fresh bool) {
 	t := &p.units[u]
-	t.hash = hash
-	p.notes[u] = note{parent: parent, since: p.Now, position: int32(position)}
-	primary, exists := p.index.Get(hash)
-	if !exists {
+	p.hashes[u] = hash
+	if p.notes != nil {
+		p.notes[u] = note{parent: parent, since: p.Now, position: int32(position)}
+	}
+	primary, fresh := p.index.Add(hash, u, p.hashes)
+	if fresh {
 		t.older, t.newer = u, u
-		p.index.Put(hash, u)
 		return true
 	}
 	newest := p.units[primary].older
@@ -163,7 +182,7 @@ func (p *Pool) Release(u int32) {
 	if t.refs > 0 {
 		return
 	}
-	p.notes[u].since = p.Now
+	p.stamp(u)
 	if t.newer == none {
 		p.free = append(p.free, u)
 		return
@@ -179,8 +198,18 @@ func (p *Pool) Release(u int32) {
 }
 
 // TakeRemoved returns the hashes whose last copy was evicted since the last call, in order. The slice is valid until
-// the next eviction.
+// the next call.
 func (p *Pool) TakeRemoved() []uint64 {
+	p.gone = p.gone[:0]
+	for _, u := range p.removed {
+		p.gone = append(p.gone, p.hashes[u])
+	}
+	p.removed = p.removed[:0]
+	return p.gone
+}
+
+// TakeRemovedUnits is TakeRemoved for a caller that knows what the units held.
+func (p *Pool) TakeRemovedUnits() []int32 {
 	r := p.removed
 	p.removed = p.removed[:0]
 	return r
@@ -191,18 +220,21 @@ func (p *Pool) evict() {
 	u := p.inactive.head
 	p.unlink(u)
 	t := &p.units[u]
-	switch primary, _ := p.index.Get(t.hash); {
-	case t.newer == u:
-		p.index.Remove(t.hash)
-		p.removed = append(p.removed, t.hash)
-	case primary == u:
-		p.index.Put(t.hash, t.newer)
+	if t.newer == u {
+		p.index.Remove(p.hashes[u], p.hashes)
+		p.removed = append(p.removed, u)
+	} else {
+		if primary, _ := p.index.Get(p.hashes[u], p.hashes); primary == u {
+			p.index.Replace(p.hashes[u], t.newer, p.hashes)
+		}
+		p.units[t.older].newer, p.units[t.newer].older = t.newer, t.older
 	}
-	p.units[t.older].newer, p.units[t.newer].older = t.newer, t.older
 	t.older, t.newer = none, none
 	p.free = append(p.free, u)
-	p.notes[u].since = p.Now
-	p.evicted.add(u)
+	if p.notes != nil {
+		p.stamp(u)
+		p.evicted.add(u)
+	}
 }
 
 // unlink takes a unit out of the inactive list.

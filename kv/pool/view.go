@@ -40,13 +40,13 @@ func (p *Pool) State(u int32) State {
 
 // Info returns everything known of a unit.
 func (p *Pool) Info(u int32) Info {
-	if int(u) >= len(p.units) {
+	if int(u) >= len(p.notes) {
 		return Info{}
 	}
 	t, n := &p.units[u], &p.notes[u]
 	i := Info{State: p.State(u), Refs: int(t.refs), Hits: int(t.hits), Since: n.since}
 	if t.newer != none {
-		i.Cached, i.Hash, i.Parent, i.Position = true, t.hash, n.parent, int(n.position)
+		i.Cached, i.Hash, i.Parent, i.Position = true, p.hashes[u], n.parent, int(n.position)
 	}
 	return i
 }
