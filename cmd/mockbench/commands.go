@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 
+	"mockbench/cmd/mockbench/completion"
 	"mockbench/cmd/mockbench/flags"
 	"mockbench/cmd/mockbench/replaycmd"
 )
@@ -11,8 +12,11 @@ import (
 // are made from it.
 func commands() []flags.Command {
 	return []flags.Command{
-		{Name: "replay", Args: "TRACE", Summary: "A trace or a synthetic load on simulated time", Run: replaycmd.Main},
+		{Name: "replay", Args: "TRACE", Summary: "A trace or a synthetic load on simulated time", Flags: replaycmd.FlagSet, Run: replaycmd.Main},
+		{Name: "completion", Args: "SHELL", Summary: "Script that completes command lines in bash, zsh, fish or powershell",
+			Words: completion.Shells, Run: completion.Main},
 		{Name: "help", Args: "[COMMAND]", Summary: "This text, or the help of a command", Run: help},
+		{Name: "__complete", Hidden: true, Run: completion.Answer(commands)},
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/spf13/pflag"
 )
 
 // Command is a first word with a command line of its own, "mockbench NAME ...".
@@ -12,6 +14,12 @@ type Command struct {
 	Name    string
 	Args    string // what follows the name, as the help shows it
 	Summary string // one line, no full stop
+	Hidden  bool   // not in the help
+
+	// What completion offers after the name: fixed first words, flags of its own, all flags of a run.
+	Words       []string
+	Flags       func() *pflag.FlagSet
+	WorkerFlags bool
 
 	// Run gets the words after the name and returns the exit status.
 	Run func(args []string, stdout, stderr io.Writer) int
@@ -23,10 +31,13 @@ func FindCommand(commands []Command, args []string) (*Command, error) {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		return nil, nil
 	}
-	names := make([]string, len(commands))
-	for i := range commands {
-		if names[i] = commands[i].Name; names[i] == args[0] {
+	var names []string
+	for i, c := range commands {
+		if c.Name == args[0] {
 			return &commands[i], nil
+		}
+		if !c.Hidden {
+			names = append(names, c.Name)
 		}
 	}
 	slices.Sort(names)
@@ -41,6 +52,9 @@ func FindCommand(commands []Command, args []string) (*Command, error) {
 func writeCommands(w io.Writer, commands []Command) {
 	fmt.Fprint(w, "\nCommands (each has its own --help):\n")
 	for _, c := range commands {
+		if c.Hidden {
+			continue
+		}
 		fmt.Fprintf(w, "  mockbench %-24s %s\n", strings.TrimSpace(c.Name+" "+c.Args), c.Summary)
 	}
 }

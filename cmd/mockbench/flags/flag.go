@@ -30,6 +30,7 @@ type Flag struct {
 	Kind    Kind
 	Arg     string   // what the help calls the value
 	Allowed []string // closed list, checked on the command line only
+	Words   []string // values that completion offers; whether others are allowed is settled later
 	Default string   // as the help shows it; empty if unset
 	Env     []string // environment variables that give a default, first set one wins
 	Group   Group
@@ -38,6 +39,7 @@ type Flag struct {
 
 	Null       bool   // the texts "None" and "" mean unset
 	ReplacedBy string // deprecated since this does the job
+	Until      string // the version that will be without it, as the reference names it; empty if it names none
 	Hidden     bool   // not in the help
 	Ours       bool   // not a flag of the reference; never makes a prefix of one of its flags ambiguous
 	Later      string // which of its values this build refuses: "all", or a list of words

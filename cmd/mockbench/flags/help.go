@@ -27,6 +27,9 @@ var ExitCodes = []ExitCode{
 // ReferenceVersion is the version of the reference that the program stands in for.
 const ReferenceVersion = "1.6.1"
 
+// NextVersion is the one without the flags that the reference has deprecated in this one.
+const NextVersion = "Dynamo 1.8.0 (two releases after 1.6.0)"
+
 // VersionText is what --version prints.
 const VersionText = "Dynamo Mocker " + ReferenceVersion + "\n"
 
@@ -99,7 +102,7 @@ func (f *Flag) describe() string {
 		parts = append(parts, "Environment: "+strings.Join(f.Env, ", ")+".")
 	}
 	if f.ReplacedBy != "" {
-		parts = append(parts, "Deprecated.")
+		parts = append(parts, "Deprecated, use "+f.ReplacedBy+".")
 	}
 	if f.Later == "all" {
 		parts = append(parts, "Not supported by this build.")
@@ -141,6 +144,9 @@ func Markdown(w io.Writer, commands []Command) {
 	}
 	fmt.Fprint(w, "\n## Commands\n\nEach has its own `--help`.\n\n| command | meaning |\n|---|---|\n")
 	for _, c := range commands {
+		if c.Hidden {
+			continue
+		}
 		fmt.Fprintf(w, "| `mockbench %s` | %s |\n", strings.TrimSpace(c.Name+" "+strings.ReplaceAll(c.Args, "|", "\\|")), c.Summary)
 	}
 	fmt.Fprint(w, "\n## Exit status\n\n| status | meaning |\n|---|---|\n")

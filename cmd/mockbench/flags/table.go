@@ -17,7 +17,8 @@ var engineFlags = []*Flag{
 	{Name: "--endpoint", Kind: String, Arg: "dyn://NS.COMPONENT.ENDPOINT", Group: GroupModel,
 		Help: "Where workers are registered; the namespace comes from DYN_NAMESPACE if not given."},
 	{Name: "--engine-type", Kind: String, Arg: "NAME", Default: "vllm", Group: GroupEngine, Field: "engine.backend",
-		Help: "Engine to simulate: vllm, sglang or trtllm."},
+		Words: []string{"vllm", "sglang", "trtllm"},
+		Help:  "Engine to simulate: vllm, sglang or trtllm."},
 	{Name: "--extra-engine-args", Kind: String, Arg: "FILE", Group: GroupEngine,
 		Help: "JSON file with the whole engine configuration; it replaces the engine flags."},
 	{Name: "--num-gpu-blocks-override", Kind: Int, Arg: "N", Group: GroupEngine, Field: "engine.num_gpu_blocks",
@@ -40,7 +41,8 @@ var engineFlags = []*Flag{
 	{Name: "--max-num-batched-tokens", Kind: Int, Arg: "N", Default: "8192", Group: GroupEngine,
 		Field: "engine.max_num_batched_tokens", Help: "Token budget of a pass."},
 	{Name: "--preemption-mode", Kind: String, Arg: "MODE", Default: "lifo", Group: GroupEngine, Field: "engine.preemption_mode",
-		Help: "Which running request is preempted: lifo or fifo."},
+		Words: []string{"lifo", "fifo"},
+		Help:  "Which running request is preempted: lifo or fifo."},
 	{Name: "--speedup-ratio", Kind: Float, Arg: "X", Default: "1.0", Group: GroupEngine, Field: "engine.speedup_ratio",
 		Help: "Divide all pass times by this; 0 means no simulated delay."},
 	{Name: "--decode-speedup-ratio", Kind: Float, Arg: "X", Default: "1.0", Group: GroupEngine,
@@ -81,8 +83,10 @@ var engineFlags = []*Flag{
 	{Name: "--response-replay-trace-path", Kind: String, Arg: "FILE", Group: GroupOutput, Field: "dynamo.response_replay_trace_path",
 		Help: "Planned output tokens from a trace file."},
 
-	{Name: "--sglang-schedule-policy", Kind: String, Arg: "POLICY", Group: GroupSGLang, Help: "Order of the waiting queue: fifo or lpm."},
-	{Name: "--sglang-page-size", Kind: Int, Arg: "TOKENS", Group: GroupSGLang, Help: "Deprecated, use --block-size."},
+	{Name: "--sglang-schedule-policy", Kind: String, Arg: "POLICY", Group: GroupSGLang,
+		Words: []string{"fifo", "lpm"}, Help: "Order of the waiting queue: fifo or lpm."},
+	{Name: "--sglang-page-size", Kind: Int, Arg: "TOKENS", Group: GroupSGLang, ReplacedBy: "--block-size",
+		Until: NextVersion, Help: "Tokens in a KV block."},
 	{Name: "--sglang-max-prefill-tokens", Kind: Int, Arg: "N", Group: GroupSGLang, Field: "engine.sglang.max_prefill_tokens",
 		Help: "Prefill token budget of a pass (16384)."},
 	{Name: "--sglang-chunked-prefill-size", Kind: Int, Arg: "N", Group: GroupSGLang, Field: "engine.sglang.chunked_prefill_size",
@@ -93,7 +97,7 @@ var engineFlags = []*Flag{
 		Field: "engine.sglang.schedule_conservativeness", Help: "How carefully output is reserved (1.0)."},
 	{Name: "--sglang-generate", Group: GroupSGLang, Help: "Advertise the native SGLang generate interface.", Later: "all"},
 	{Name: "--trtllm-capacity-scheduler-policy", Kind: String, Arg: "POLICY", Group: GroupSGLang,
-		Field: "engine.trtllm.capacity_scheduler_policy", Help: "Only guaranteed_no_evict."},
+		Words: []string{"guaranteed_no_evict"}, Field: "engine.trtllm.capacity_scheduler_policy", Help: "Only guaranteed_no_evict."},
 }
 
 func ais(name string, kind Kind, arg, def, help string) *Flag {

@@ -90,7 +90,7 @@ func nullable(f *Flag) *Flag {
 }
 
 func deprecated(f *Flag, replacement string) *Flag {
-	f.ReplacedBy = replacement
+	f.ReplacedBy, f.Until = replacement, "v1.7"
 	return f
 }
 

@@ -136,6 +136,12 @@ func newFlags() (*pflag.FlagSet, *arguments) {
 	return f, a
 }
 
+// FlagSet returns the flags of the command, for completion and documentation.
+func FlagSet() *pflag.FlagSet {
+	f, _ := newFlags()
+	return f
+}
+
 // parse reads the command line.
 func parse(args []string) (*arguments, error) {
 	f, a := newFlags()

@@ -177,23 +177,18 @@ func (r *resolver) count(name string, low, high uint64) (uint64, error) {
 // deprecations collects the notes on flags and variables that will go.
 func (r *resolver) deprecations() error {
 	note := func(name, version, use string) {
-		r.s.Deprecations = append(r.s.Deprecations, fmt.Sprintf("%s is deprecated and will be removed in %s; use %s.", name, version, use))
+		text := fmt.Sprintf("%s is deprecated, use %s", name, use)
+		if version != "" {
+			text = fmt.Sprintf("%s is deprecated and will be removed in %s; use %s.", name, version, use)
+		}
+		r.s.Deprecations = append(r.s.Deprecations, text)
 	}
-	const next = "Dynamo 1.8.0 (two releases after 1.6.0)"
 	if r.v.Text("--sglang-schedule-policy") == "fcfs" {
-		note("--sglang-schedule-policy fcfs", next, "--sglang-schedule-policy fifo")
-	}
-	if r.v.Get("--sglang-page-size").Given() {
-		note("--sglang-page-size", next, "--block-size")
+		note("--sglang-schedule-policy fcfs", flags.NextVersion, "--sglang-schedule-policy fifo")
 	}
 	for _, f := range flags.All() {
 		if v := r.v.Get(f.Name); f.ReplacedBy != "" && v.Given() {
-			note(v.Spelling, "v1.7", f.ReplacedBy)
-		}
-	}
-	for _, role := range []string{"prefill", "decode"} {
-		if name := "--is-" + role + "-worker"; r.v.On(name) {
-			r.s.Deprecations = append(r.s.Deprecations, name+" is deprecated, use --disaggregation-mode="+role)
+			note(v.Spelling, f.Until, f.ReplacedBy)
 		}
 	}
 	return nil
