@@ -1,93 +1,69 @@
 package router
 
-import (
-	"math/bits"
+import "math/bits"
 
-	"mockbench/kv/hashindex"
-)
-
-// activeBlocks are the distinct prompt blocks of the active requests of each rank.
+// activeBlocks are the distinct prompt blocks of the active requests of each rank. Blocks are named by their nodes in a
+// prefix index, which are pinned as long as a request has them.
 type activeBlocks struct {
 	ranks, words int
-	slots        hashindex.Index
-	sets         []uint64       // a slot is 2*words words: ranks with a request that has the block, and with several
+	sets         []uint64       // a node is 2*words words: ranks with a request that has the block, and with several
 	several      map[spot]int32 // requests beyond the first
-	holders      []int32        // ranks, by slot
-	free         []int32
-	alive        []uint64 // scratch
+	alive        []uint64       // scratch
 }
 
 // spot is a block at a rank.
-type spot struct{ slot, rank int32 }
+type spot struct{ node, rank int32 }
 
 func newActiveBlocks(ranks int) *activeBlocks {
 	words := (ranks + 63) / 64
 	return &activeBlocks{ranks: ranks, words: words, several: map[spot]int32{}, alive: make([]uint64, words)}
 }
 
+// of returns the two sets of a node.
+func (a *activeBlocks) of(node int32) []uint64 { return a.sets[int(node)*2*a.words:][:2*a.words] }
+
 // add notes the blocks of a request and returns how many are new at its rank.
-func (a *activeBlocks) add(rank int, sequence []uint64) (fresh int) {
+func (a *activeBlocks) add(rank int, nodes []int32) (fresh int) {
 	word, bit := rank/64, uint64(1)<<(rank%64)
-	for _, h := range sequence {
-		slot, ok := a.slots.Get(h)
-		if !ok {
-			slot = a.newSlot()
-			a.slots.Put(h, slot)
+	for _, n := range nodes {
+		for len(a.sets) < (int(n)+1)*2*a.words {
+			a.sets = append(a.sets, 0)
 		}
-		set := a.sets[int(slot)*2*a.words:][:2*a.words]
+		set := a.of(n)
 		if set[word]&bit == 0 {
 			set[word] |= bit
-			a.holders[slot]++
 			fresh++
 			continue
 		}
 		set[a.words+word] |= bit
-		a.several[spot{slot, int32(rank)}]++
+		a.several[spot{n, int32(rank)}]++
 	}
 	return fresh
 }
 
 // remove takes the blocks of a request off and returns how many its rank has no more.
-func (a *activeBlocks) remove(rank int, sequence []uint64) (gone int) {
+func (a *activeBlocks) remove(rank int, nodes []int32) (gone int) {
 	word, bit := rank/64, uint64(1)<<(rank%64)
-	for _, h := range sequence {
-		slot, _ := a.slots.Get(h)
-		set := a.sets[int(slot)*2*a.words:][:2*a.words]
-		if set[a.words+word]&bit != 0 {
-			p := spot{slot, int32(rank)}
-			if n := a.several[p] - 1; n > 0 {
-				a.several[p] = n
-			} else {
-				delete(a.several, p)
-				set[a.words+word] &^= bit
-			}
+	for _, n := range nodes {
+		set := a.of(n)
+		if set[a.words+word]&bit == 0 {
+			set[word] &^= bit
+			gone++
 			continue
 		}
-		set[word] &^= bit
-		gone++
-		if a.holders[slot]--; a.holders[slot] == 0 {
-			a.slots.Remove(h)
-			a.free = append(a.free, slot)
+		p := spot{n, int32(rank)}
+		if left := a.several[p] - 1; left > 0 {
+			a.several[p] = left
+		} else {
+			delete(a.several, p)
+			set[a.words+word] &^= bit
 		}
 	}
 	return gone
 }
 
-func (a *activeBlocks) newSlot() int32 {
-	if n := len(a.free); n > 0 {
-		slot := a.free[n-1]
-		a.free = a.free[:n-1]
-		return slot
-	}
-	a.holders = append(a.holders, 0)
-	for range 2 * a.words {
-		a.sets = append(a.sets, 0)
-	}
-	return int32(len(a.holders) - 1)
-}
-
 // missing returns in dst, by rank, how many blocks of a prompt its active requests do not share from the start.
-func (a *activeBlocks) missing(sequence []uint64, dst []int) []int {
+func (a *activeBlocks) missing(nodes []int32, dst []int) []int {
 	if cap(dst) < a.ranks {
 		dst = make([]int, a.ranks)
 	}
@@ -100,10 +76,8 @@ func (a *activeBlocks) missing(sequence []uint64, dst []int) []int {
 	}
 	for depth := 0; ; depth++ {
 		var holders []uint64
-		if depth < len(sequence) {
-			if slot, ok := a.slots.Get(sequence[depth]); ok {
-				holders = a.sets[int(slot)*2*a.words:][:a.words]
-			}
+		if depth < len(nodes) && int(nodes[depth]) < len(a.sets)/(2*a.words) {
+			holders = a.of(nodes[depth])
 		}
 		left := uint64(0)
 		for w := range a.alive {
@@ -114,7 +88,7 @@ func (a *activeBlocks) missing(sequence []uint64, dst []int) []int {
 			a.alive[w] &^= out
 			left |= a.alive[w]
 			for ; out != 0; out &= out - 1 {
-				dst[w*64+bits.TrailingZeros64(out)] = len(sequence) - depth
+				dst[w*64+bits.TrailingZeros64(out)] = len(nodes) - depth
 			}
 		}
 		if left == 0 {

@@ -81,6 +81,7 @@ type Ticket struct {
 	Queued   bool
 	Released engine.Time // when it left the queue
 
+	Nodes   []int32 // of the blocks of Sequence, until the end; the dispatcher's own
 	prefill int
 	matches []prefixindex.Match // as they were at arrival, while it waits
 	score   float64
@@ -94,7 +95,8 @@ func (d *Dispatcher) Place(t *Ticket, now engine.Time) (placed bool, err error) 
 	}
 	d.arrivals++
 	t.Arrived, t.number, t.Queued = now, d.arrivals, false
-	d.matches = d.index.Match(t.Sequence, d.matches)
+	t.Nodes = d.index.Pin(t.Sequence, t.Nodes[:0])
+	d.matches = d.index.MatchNodes(t.Nodes, d.matches)
 	if len(d.queue) > 0 || d.busy() {
 		t.Queued = true
 		t.matches = append(t.matches[:0], d.matches...)
@@ -120,12 +122,18 @@ func (d *Dispatcher) Free(t *Ticket, now engine.Time) error {
 	switch {
 	case !d.cfg.TrackBlocks:
 	case d.cfg.AssumeReuse:
-		l.DecodeBlocks -= d.active.remove(t.Index, t.Sequence)
+		l.DecodeBlocks -= d.active.remove(t.Index, t.Nodes)
 	default:
 		l.DecodeBlocks -= len(t.Sequence)
 	}
+	d.index.Unpin(t.Nodes)
+	t.Nodes = t.Nodes[:0]
 	return d.catchUp(now)
 }
+
+// Blocks returns what is known of the caches of the ranks. A driver that remembers the nodes of blocks may keep it up to
+// date itself, in place of Events.
+func (d *Dispatcher) Blocks() *prefixindex.Index { return d.index }
 
 // Next places the first waiting request if a rank can take it, and returns nil if none can. It is to be called until then
 // after every Prefilled and Free.
@@ -176,7 +184,7 @@ func (d *Dispatcher) choose(t *Ticket, matches []prefixindex.Match) error {
 	switch {
 	case !d.cfg.TrackBlocks:
 	case d.cfg.AssumeReuse:
-		l.DecodeBlocks += d.active.add(choice, t.Sequence)
+		l.DecodeBlocks += d.active.add(choice, t.Nodes)
 	default:
 		l.DecodeBlocks += len(t.Sequence)
 	}
@@ -187,7 +195,7 @@ func (d *Dispatcher) choose(t *Ticket, matches []prefixindex.Match) error {
 func (d *Dispatcher) weigh(t *Ticket, matches []prefixindex.Match) {
 	shared := d.cfg.TrackBlocks && d.cfg.AssumeReuse
 	if shared {
-		d.additional = d.active.missing(t.Sequence, d.additional)
+		d.additional = d.active.missing(t.Nodes, d.additional)
 	}
 	for i := range d.ranks {
 		d.ranks[i].Device, d.ranks[i].Host = matches[i].Device, matches[i].Host

@@ -149,7 +149,7 @@ func TestChurnKeepsTheIndexSmall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if slots := len(x.sets) / tiers; x.Len() != live || slots != live+1 {
+	if slots := len(x.hashes); x.Len() != live || slots != live+1 {
 		t.Errorf("%d blocks in %d slots, want %d in %d", x.Len(), slots, live, live+1)
 	}
 }
