@@ -75,6 +75,19 @@ func (e *Entry) Reset() {
 		gaps: e.gaps[:0], history: e.history[:0], Routes: e.Routes[:0]}
 }
 
+// Advance notes n tokens after the first, of which the earliest came at next and the last at latest. Their gaps are for
+// Offline.Gaps.
+func (e *Entry) Advance(n int, next, latest engine.Time) {
+	if n == 0 {
+		return
+	}
+	if e.tokens == 1 {
+		e.second = next
+	}
+	e.tokens += n
+	e.latest = latest
+}
+
 // Tokens returns the number of output tokens so far.
 func (e *Entry) Tokens() int { return e.tokens }
 

@@ -88,11 +88,19 @@ func (c *Offline) Token(e *Entry, at engine.Time) {
 		e.gaps = append(e.gaps, gap)
 		return
 	}
+	c.Gaps(gap, 1)
+}
+
+// Gaps notes n gaps of one length between tokens, which Entry.Advance tells the requests of.
+func (c *Offline) Gaps(gap float64, n int) {
+	if n == 0 {
+		return
+	}
 	if gap != c.gap {
 		c.flush()
 		c.gap = gap
 	}
-	c.gaps++
+	c.gaps += uint64(n)
 }
 
 // flush takes the counted gaps into the distributions. Most gaps of a pass are equal, so they come in runs.
