@@ -34,6 +34,7 @@ type Request struct {
 	conversation uint64
 	turns        int // of the conversation
 	random       *rand.Rand
+	output       []uint32 // tokens of the answer; nil: the worker's own
 }
 
 // Streams of random numbers that must not depend on one another.
@@ -41,6 +42,7 @@ const (
 	arrivalStream = iota
 	conversationStream
 	prefixStream
+	answerStream
 )
 
 // New returns a load. The error is a *engine.SettingError.
@@ -135,6 +137,12 @@ func (l *Load) open() *Request {
 func (l *Load) say(q *Request) {
 	q.Prompt = appendTokens(q.Prompt, length(q.random, l.o.PromptMean, l.o.PromptSpread), q.random)
 	q.MaxOutput = length(q.random, l.o.OutputMean, l.o.OutputSpread)
+}
+
+// answer draws the tokens of an answer, the same ones for the same turn.
+func (l *Load) answer(q *Request) []uint32 {
+	random := rand.New(rand.NewPCG(l.Options().Seed^q.conversation*0x9e3779b97f4a7c15+uint64(q.Turn), answerStream))
+	return appendTokens(nil, q.MaxOutput, random)
 }
 
 // prefix returns a shared prefix, each time the same tokens.

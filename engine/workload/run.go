@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mockbench/engine"
@@ -29,6 +30,10 @@ type Target struct {
 	Place  func(q *Request) (worker, rank int, err error)
 	Free   func(q *Request) // the request did not reach a worker or ended; may be nil
 	Submit func(worker int, r live.Request) (*live.Stream, error)
+
+	// Mirror gets a copy of every request that a worker has taken, at the same moment; nil is none. Conversations go on
+	// when the original is answered. Answers are drawn by the load then, so that both fleets come to hold the same blocks.
+	Mirror *Target
 }
 
 // Fleet returns a target of live workers behind a router. The workers' records must reach the router's readers.
@@ -60,7 +65,10 @@ type runner struct {
 
 	due   engine.Time // open loop: next arrival
 	rate  float64     // with which due was drawn; 0 = not drawn
-	pause bool        // the latest request found no worker
+	burst int         // requests of the present arrival that are still to be submitted
+
+	copies atomic.Int64 // in flight at the mirror
+	pause  bool         // the latest request found no worker
 }
 
 // Run submits requests and takes their answers until Options.Requests are done, Stop is called or ctx ends. Then it
@@ -116,13 +124,16 @@ func (r *runner) step(ctx context.Context) bool {
 func (r *runner) open(ctx context.Context, o Options, inFlight int, changed <-chan struct{}) {
 	now := r.t.Clock.Now()
 	if r.rate != o.Rate { // arrivals have no memory: the time to the next one can be drawn anew
-		r.due, r.rate = now+r.l.Gap(), o.Rate
+		r.due, r.rate, r.burst = now+r.gap(o), o.Rate, 0
 	}
-	if r.due > now {
+	if r.burst == 0 && r.due > now {
 		r.until(ctx, r.due, changed)
 		return
 	}
-	r.due = max(r.due, now-backlog) + r.l.Gap()
+	if r.burst == 0 {
+		r.due, r.burst = max(r.due, now-backlog)+r.gap(o), o.Burst
+	}
+	r.burst--
 	if inFlight < o.MaxInFlight {
 		r.submit(ctx, r.l.Next(now))
 		return
@@ -154,6 +165,9 @@ func (r *runner) until(ctx context.Context, due engine.Time, changed <-chan stru
 	wait(ctx, left, changed, clock)
 }
 
+// gap returns the time to the next arrival, which brings a burst of requests.
+func (r *runner) gap(o Options) engine.Time { return r.l.Gap() * engine.Time(o.Burst) }
+
 const forever = math.MaxInt64
 
 // wait returns when d has passed, a channel is closed or ctx has ended.
@@ -180,7 +194,10 @@ func (l *Load) count(f func(c *Counts)) {
 
 // submit places a request and follows its answer in a goroutine of its own.
 func (r *runner) submit(ctx context.Context, q *Request) {
-	stream, err := r.send(q)
+	if r.t.Mirror != nil {
+		q.output = r.l.answer(q)
+	}
+	stream, err := r.t.send(q)
 	if err != nil {
 		r.pause = true
 		r.l.count(func(c *Counts) { c.Failed++ })
@@ -196,37 +213,62 @@ func (r *runner) submit(ctx context.Context, q *Request) {
 	r.wg.Add(1)
 	spawn.Go("load "+q.Label, func() {
 		defer r.wg.Done()
-		r.follow(ctx, q, stream)
+		tokens, end := r.t.take(ctx, q, stream)
+		r.l.end(q, tokens, end, r.t.Clock.Now())
+	})
+	if r.t.Mirror != nil {
+		r.mirror(ctx, q)
+	}
+}
+
+// mirror sends a copy of a request to the mirror and takes its answer.
+func (r *runner) mirror(ctx context.Context, q *Request) {
+	stream, err := (*live.Stream)(nil), live.ErrClosed
+	if r.copies.Load() < int64(r.l.Options().MaxInFlight) {
+		stream, err = r.t.Mirror.send(q)
+	}
+	if err != nil {
+		r.l.count(func(c *Counts) { c.Unmirrored++ })
+		return
+	}
+	r.l.count(func(c *Counts) { c.Mirrored++ })
+	r.copies.Add(1)
+	r.wg.Add(1)
+	spawn.Go("mirror "+q.Label, func() {
+		defer r.wg.Done()
+		defer r.copies.Add(-1)
+		r.t.Mirror.take(ctx, q, stream)
 	})
 }
 
-func (r *runner) send(q *Request) (*live.Stream, error) {
-	worker, rank, err := r.t.Place(q)
+// send places a request and submits it.
+func (t *Target) send(q *Request) (*live.Stream, error) {
+	worker, rank, err := t.Place(q)
 	if err != nil {
 		return nil, err
 	}
-	stream, err := r.t.Submit(worker, live.Request{Label: q.Label, Prompt: q.Prompt, MaxOutput: q.MaxOutput, Rank: rank})
+	stream, err := t.Submit(worker, live.Request{Label: q.Label, Prompt: q.Prompt, MaxOutput: q.MaxOutput, Output: q.output, Rank: rank})
 	if err != nil {
-		r.free(q)
+		t.free(q)
 	}
 	return stream, err
 }
 
-func (r *runner) free(q *Request) {
-	if r.t.Free != nil {
-		r.t.Free(q)
+func (t *Target) free(q *Request) {
+	if t.Free != nil {
+		t.Free(q)
 	}
 }
 
-// follow takes the answer of a request to its end.
-func (r *runner) follow(ctx context.Context, q *Request, s *live.Stream) {
+// take takes the answer of a request to its end; it cancels the request if ctx ends before.
+func (t *Target) take(ctx context.Context, q *Request, s *live.Stream) ([]live.Token, live.End) {
 	tokens, end, err := collect(ctx, s, make([]live.Token, 0, q.MaxOutput))
 	if err != nil {
 		s.Cancel()
 		tokens, end, _ = collect(context.WithoutCancel(ctx), s, tokens)
 	}
-	r.free(q)
-	r.l.end(q, tokens, end, r.t.Clock.Now())
+	t.free(q)
+	return tokens, end
 }
 
 // collect takes tokens until the stream has ended.

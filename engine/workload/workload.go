@@ -24,6 +24,7 @@ type Options struct {
 	Requests int // stop after so many; 0 = no end
 
 	Rate        float64 // requests a simulated second, arrivals at random (open loop); 0 = Concurrency counts
+	Burst       int     // open loop: so many arrive together, at the same rate; 0 is 1
 	Concurrency int     // requests in flight at any time (closed loop), if Rate is 0
 	Sessions    int     // conversations at any time, each in flight or thinking, if neither of them is given
 	MaxInFlight int     // open loop: arrivals beyond so many requests in flight are dropped and counted; 0 = 4096
@@ -60,7 +61,7 @@ func (o Options) Validate() error {
 		name       string
 		value, min int
 	}{
-		{"requests", o.Requests, 0}, {"concurrency", o.Concurrency, 0}, {"sessions", o.Sessions, 0}, {"max_in_flight", o.MaxInFlight, 0},
+		{"requests", o.Requests, 0}, {"burst", o.Burst, 0}, {"concurrency", o.Concurrency, 0}, {"sessions", o.Sessions, 0}, {"max_in_flight", o.MaxInFlight, 0},
 		{"prompt_mean", o.PromptMean, 1}, {"prompt_spread", o.PromptSpread, 0},
 		{"output_mean", o.OutputMean, 1}, {"output_spread", o.OutputSpread, 0},
 		{"prefix_count", o.PrefixCount, 0}, {"prefix_length", o.PrefixLength, 0},
@@ -91,7 +92,7 @@ func (o Options) withDefaults() Options {
 	if o.MaxPrompt == 0 {
 		o.MaxPrompt = defaultMaxPrompt
 	}
-	o.Turns = max(o.Turns, 1)
+	o.Turns, o.Burst = max(o.Turns, 1), max(o.Burst, 1)
 	return o
 }
 
@@ -105,6 +106,9 @@ type Counts struct {
 	Dropped   int // not submitted: too many in flight
 	InFlight  int
 	FollowUps int // of the submitted, turns after the first
+
+	Mirrored   int // copies that reached the mirror
+	Unmirrored int // copies that no worker of the mirror took, or that were too many
 }
 
 // Ended returns the requests that need no more attention.
