@@ -23,15 +23,12 @@ func Check(path string) error {
 	if filepath.Ext(path) != ".npz" || strings.TrimSuffix(filepath.Base(path), ".npz") == "" {
 		return errors.New("the name does not end in .npz")
 	}
-	a, err := openNPZ(path)
-	if err != nil {
-		return err
-	}
-	defer a.close()
-	if key := a.missing(tableArrays); key != "" {
-		return fmt.Errorf("no array %s in it", key)
-	}
-	return nil
+	return withNPZ(path, func(a archive) error {
+		if key := a.missing(tableArrays); key != "" {
+			return fmt.Errorf("no array %s in it", key)
+		}
+		return nil
+	})
 }
 
 // Read returns the table of an NPZ file or of a results directory.
@@ -53,6 +50,11 @@ func Load(path string) (*timing.Grid, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Model(t)
+}
+
+// Model is Load for a table.
+func Model(t *timing.Table) (*timing.Grid, error) {
 	g, err := timing.NewGrid(*t)
 	if err != nil {
 		return nil, err

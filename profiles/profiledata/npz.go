@@ -44,37 +44,41 @@ func plain(err error) error {
 	return err
 }
 
-// archive is an open NPZ file: a ZIP archive of arrays.
-type archive struct {
-	file    *os.File
-	entries map[string]*zip.File
-}
+// archive is an NPZ file: a ZIP archive of arrays, by their names.
+type archive map[string]*zip.File
 
-func openNPZ(path string) (*archive, error) {
+// withNPZ opens an NPZ file while it is used.
+func withNPZ(path string, use func(archive) error) error {
 	f, size, err := openFile(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	z, err := zip.NewReader(f, size)
+	defer f.Close()
+	a, err := newArchive(f, size)
 	if err != nil {
-		f.Close()
+		return err
+	}
+	return use(a)
+}
+
+func newArchive(r io.ReaderAt, size int64) (archive, error) {
+	z, err := zip.NewReader(r, size)
+	if err != nil {
 		return nil, fmt.Errorf("not an NPZ file: %w", err)
 	}
-	a := &archive{file: f, entries: map[string]*zip.File{}}
+	a := archive{}
 	for _, e := range z.File {
 		if key, ok := strings.CutSuffix(e.Name, ".npy"); ok {
-			a.entries[key] = e
+			a[key] = e
 		}
 	}
 	return a, nil
 }
 
-func (a *archive) close() { a.file.Close() }
-
 // missing returns the first of some arrays that is not there, or "".
-func (a *archive) missing(keys []string) string {
+func (a archive) missing(keys []string) string {
 	for _, k := range keys {
-		if a.entries[k] == nil {
+		if a[k] == nil {
 			return k
 		}
 	}
@@ -82,8 +86,8 @@ func (a *archive) missing(keys []string) string {
 }
 
 // read returns an array. The error is a *timing.ArrayError.
-func (a *archive) read(key string) (*array, error) {
-	e := a.entries[key]
+func (a archive) read(key string) (*array, error) {
+	e := a[key]
 	if e == nil {
 		return nil, &timing.ArrayError{Array: key, Kind: engine.KindMissing, Text: "no such array in the file"}
 	}
@@ -99,7 +103,7 @@ func (a *archive) read(key string) (*array, error) {
 }
 
 // floats returns the float64 array of a key with so many dimensions.
-func (a *archive) floats(key string, dimensions int) (*array, error) {
+func (a archive) floats(key string, dimensions int) (*array, error) {
 	v, err := a.read(key)
 	if err != nil {
 		return nil, err
@@ -115,12 +119,15 @@ func (a *archive) floats(key string, dimensions int) (*array, error) {
 }
 
 // ReadNPZ reads a table of pass times as it is. An array that cannot be used is a *timing.ArrayError.
-func ReadNPZ(path string) (*timing.Table, error) {
-	a, err := openNPZ(path)
-	if err != nil {
-		return nil, err
-	}
-	defer a.close()
+func ReadNPZ(path string) (t *timing.Table, err error) {
+	err = withNPZ(path, func(a archive) error {
+		t, err = a.table()
+		return err
+	})
+	return t, err
+}
+
+func (a archive) table() (*timing.Table, error) {
 	t := &timing.Table{}
 	vectors := []*[]float64{&t.PrefillTokens, &t.PrefillMS, &t.ActiveTokens, &t.Context}
 	for i, key := range tableArrays[:len(vectors)] {

@@ -134,22 +134,20 @@ func readVectors(dir, name string, keys []string, dst []*[]float64) error {
 }
 
 func readNPZVectors(path string, keys []string, dst []*[]float64) error {
-	a, err := openNPZ(path)
-	if err != nil {
-		return err
-	}
-	defer a.close()
-	for i, key := range keys {
-		v, err := a.read(key)
-		if err != nil {
-			return err
+	return withNPZ(path, func(a archive) error {
+		for i, key := range keys {
+			v, err := a.read(key)
+			if err != nil {
+				return err
+			}
+			if len(v.shape) != 1 {
+				return &timing.ArrayError{Array: key, Kind: engine.KindType,
+					Text: fmt.Sprintf("got %d dimensions, must be 1", len(v.shape))}
+			}
+			*dst[i] = v.values
 		}
-		if len(v.shape) != 1 {
-			return &timing.ArrayError{Array: key, Kind: engine.KindType, Text: fmt.Sprintf("got %d dimensions, must be 1", len(v.shape))}
-		}
-		*dst[i] = v.values
-	}
-	return nil
+		return nil
+	})
 }
 
 func readJSONVectors(path string, keys []string, dst []*[]float64) error {
