@@ -12,6 +12,7 @@ import (
 	"mockbench/cmd/mockbench/flags"
 	"mockbench/engine"
 	"mockbench/profiles"
+	"mockbench/profiles/profiledata"
 )
 
 // launch builds the engine object, from the file or from profile and flags, and resolves it.
@@ -62,16 +63,16 @@ func (r *resolver) checkFlags() error {
 	return r.checkProfileData()
 }
 
-// checkProfileData checks that measured pass times have one of the forms that can be read.
+// checkProfileData checks that measured pass times have one of the forms that can be read, even if a configuration file
+// takes the place of the flag.
 func (r *resolver) checkProfileData() error {
-	path := r.v.Text("--planner-profile-data")
 	if !r.v.Get("--planner-profile-data").Given() {
 		return nil
 	}
-	const forms = "must be an NPZ file, or a directory with prefill and decode data as NPZ or as JSON"
-	info, err := os.Stat(path)
-	if err != nil || !info.IsDir() && !strings.HasSuffix(path, ".npz") {
-		return wrongFlag("--planner-profile-data", strconv.Quote(path), forms)
+	path := r.v.Text("--planner-profile-data")
+	if err := profiledata.Check(path); err != nil {
+		return wrongFlag("--planner-profile-data", strconv.Quote(path),
+			fmt.Sprintf("must be an NPZ file, or a directory with prefill and decode data as NPZ or as JSON: %v", err))
 	}
 	return nil
 }
@@ -208,7 +209,7 @@ func (r *resolver) named(err error) error {
 		return err
 	}
 	name := flagOf[s.Setting]
-	if s.Setting == "engine.timing_model.provider" && r.v.Get("--planner-profile-data").Given() {
+	if strings.HasPrefix(s.Setting, "engine.timing_model") && r.v.Get("--planner-profile-data").Given() {
 		name = "--planner-profile-data"
 	}
 	if strings.HasPrefix(s.Setting, "dynamo.reasoning") {
