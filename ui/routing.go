@@ -30,11 +30,21 @@ func (m *Model) drawRouting() {
 		return
 	}
 	columns := max((a.W()-routeID-routeWinner-routeWhy)/routeCandidate, 0)
-	all := len(m.decisions[0].Candidates) <= columns
+	all := len(m.decisions[0].Candidates) <= columns && sameCandidates(m.decisions)
 	m.drawDecisionHead(a.Rows(0, 1), columns, all)
 	for y := 1; y < a.H() && y <= len(m.decisions); y++ {
 		m.drawDecision(a.Rows(y, 1), &m.decisions[y-1], columns, all)
 	}
+}
+
+// sameCandidates reports whether all decisions chose among the same workers. Those of prefill and decode workers do not.
+func sameCandidates(list []router.Decision) bool {
+	for i := range list {
+		if a, b := list[0].Candidates, list[i].Candidates; len(a) != len(b) || len(a) > 0 && a[0].Worker != b[0].Worker {
+			return false
+		}
+	}
+	return true
 }
 
 // drawDecisionHead names the candidates if all have a column, else only their places.

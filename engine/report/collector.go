@@ -10,28 +10,42 @@ import (
 type Options struct {
 	Workers []string // names, in the order of their numbers
 	Limits  Limits
-	Start   engine.Time // simulated time at which the run begins
+	Start   engine.Time   // simulated time at which the run begins
+	Roles   []engine.Role // of the workers, if each request visits a prefill and a decode worker; else nil
 }
 
 // Collector makes figures of the pass records of some workers. It is safe for concurrent use.
 type Collector struct {
 	o       Options
 	workers []*meter
+	split   *split // nil unless requests visit two workers
 }
 
 // NewCollector returns a collector that has seen nothing yet.
 func NewCollector(o Options) *Collector {
 	c := &Collector{o: o}
 	for range o.Workers {
-		c.workers = append(c.workers, &meter{limits: o.Limits, requests: map[*engine.Request]*progress{}, at: o.Start})
+		c.workers = append(c.workers, newMeter(o))
+	}
+	if o.Roles != nil {
+		c.split = newSplit(o)
 	}
 	return c
 }
 
+func newMeter(o Options) *meter {
+	return &meter{limits: o.Limits, requests: map[*engine.Request]*progress{}, at: o.Start}
+}
+
 // Reader returns the reader of one worker's records. It also takes word of submitted and cancelled requests (methods
 // Submitted and Cancelled, called by the worker's driver): without it a request counts as submitted when a record first
-// names it, and a cancelled one as unfinished.
-func (c *Collector) Reader(worker int) engine.Reader { return c.workers[worker] }
+// names it, and a cancelled one as unfinished. If requests visit two workers, both must tell, and Activated too.
+func (c *Collector) Reader(worker int) engine.Reader {
+	if c.split != nil {
+		return &leg{c.workers[worker], c.split, c.o.Roles[worker]}
+	}
+	return c.workers[worker]
+}
 
 // Stalled counts a stall of a worker.
 func (c *Collector) Stalled(worker int) {
@@ -63,9 +77,19 @@ func (c *Collector) Report(f Final) Report {
 			one.slip = f.Slip[i]
 		}
 		r.Workers = append(r.Workers, Worker{c.o.Workers[i], one.figures(c.o, f)})
-		all.merge(&one)
+		all.mergeWork(&one)
+		if c.split == nil {
+			all.mergeRequests(&one)
+		}
 	}
+	if c.split == nil {
+		r.Summary = all.figures(c.o, f)
+		return r
+	}
+	whole := c.split.whole.ledger(f.Now)
+	all.mergeRequests(&whole)
 	r.Summary = all.figures(c.o, f)
+	r.Summary.Parts = c.split.stats()
 	return r
 }
 
@@ -84,11 +108,9 @@ func (c *Collector) Counts(worker int) (sum Counts) {
 		}
 		m.mu.Lock()
 		t := &m.total
-		sum.Submitted += t.submitted
-		sum.Completed += t.completed
-		sum.Rejected += t.rejected
-		sum.Cancelled += t.cancelled
-		sum.Unfinished += len(m.requests)
+		if worker != All || c.split == nil {
+			sum.requests(m)
+		}
 		sum.Preemptions += t.preemptions
 		sum.Stalls += t.stalls
 		active, blocks := m.occupied()
@@ -96,5 +118,20 @@ func (c *Collector) Counts(worker int) (sum Counts) {
 		sum.Blocks += blocks
 		m.mu.Unlock()
 	}
+	if worker == All && c.split != nil {
+		m := c.split.whole
+		m.mu.Lock()
+		sum.requests(m)
+		m.mu.Unlock()
+	}
 	return sum
+}
+
+// requests adds what became of the requests of a meter, which is locked.
+func (c *Counts) requests(m *meter) {
+	c.Submitted += m.total.submitted
+	c.Completed += m.total.completed
+	c.Rejected += m.total.rejected
+	c.Cancelled += m.total.cancelled
+	c.Unfinished += len(m.requests)
 }

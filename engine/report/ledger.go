@@ -45,6 +45,12 @@ func (m *meter) ledger(now engine.Time) ledger {
 
 // merge adds the sums of another worker. Its buffers stay its own.
 func (l *ledger) merge(o *ledger) {
+	l.mergeRequests(o)
+	l.mergeWork(o)
+}
+
+// mergeRequests adds what became of requests.
+func (l *ledger) mergeRequests(o *ledger) {
 	l.submitted += o.submitted
 	l.completed += o.completed
 	l.rejected += o.rejected
@@ -55,6 +61,19 @@ func (l *ledger) merge(o *ledger) {
 	l.emitted += o.emitted
 	l.reusedFirst += o.reusedFirst
 	l.reusedMax += o.reusedMax
+	l.good += o.good
+	l.keptTTFT += o.keptTTFT
+	l.goodOutput += o.goodOutput
+	l.keptITL += o.keptITL
+	l.ttft.merge(&o.ttft)
+	l.tpot.merge(&o.tpot)
+	l.e2e.merge(&o.e2e)
+	l.queue.merge(&o.queue)
+	l.itl.merge(&o.itl)
+}
+
+// mergeWork adds what a worker did for them.
+func (l *ledger) mergeWork(o *ledger) {
 	l.committed += o.committed
 	l.recomputed += o.recomputed
 	l.preemptions += o.preemptions
@@ -71,15 +90,6 @@ func (l *ledger) merge(o *ledger) {
 	l.blockTime += o.blockTime
 	l.peakShare = max(l.peakShare, o.peakShare)
 	l.slip += o.slip
-	l.good += o.good
-	l.keptTTFT += o.keptTTFT
-	l.goodOutput += o.goodOutput
-	l.keptITL += o.keptITL
-	l.ttft.merge(&o.ttft)
-	l.tpot.merge(&o.tpot)
-	l.e2e.merge(&o.e2e)
-	l.queue.merge(&o.queue)
-	l.itl.merge(&o.itl)
 }
 
 // figures returns what a report says of the sums.

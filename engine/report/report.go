@@ -80,6 +80,8 @@ type Figures struct {
 	ITL   Distribution `json:"-"` // itl_ms: gaps between consecutive tokens, pooled over all requests
 	E2E   Distribution `json:"-"` // e2e_latency_ms: last token - arrival
 	Queue Distribution `json:"-"` // queue_time_ms: first admission - arrival
+
+	Parts []Metric `json:"-"` // if requests visit two workers: what follows the queue time in TTFT; else nil
 }
 
 // Limits are service level objectives in milliseconds; 0 is none.
@@ -111,7 +113,8 @@ type Metric struct {
 
 // Metrics returns the distributions with their names.
 func (f *Figures) Metrics() []Metric {
-	return []Metric{{"ttft_ms", f.TTFT}, {"tpot_ms", f.TPOT}, {"itl_ms", f.ITL}, {"e2e_latency_ms", f.E2E}, {"queue_time_ms", f.Queue}}
+	return append([]Metric{{"ttft_ms", f.TTFT}, {"tpot_ms", f.TPOT}, {"itl_ms", f.ITL}, {"e2e_latency_ms", f.E2E},
+		{"queue_time_ms", f.Queue}}, f.Parts...)
 }
 
 // Statistic is one named figure of a distribution.

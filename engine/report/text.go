@@ -53,7 +53,8 @@ func writeTotals(b *bytes.Buffer, f Figures) {
 
 // labels name the metrics for people: pooled gaps and averages of a request must not be taken for one another.
 var labels = map[string]string{"ttft_ms": "TTFT ms", "tpot_ms": "TPOT ms/request", "itl_ms": "ITL ms (gaps)",
-	"e2e_latency_ms": "E2E ms", "queue_time_ms": "queue ms"}
+	"e2e_latency_ms": "E2E ms", "queue_time_ms": "queue ms", "prefill_time_ms": "prefill ms", "transfer_time_ms": "transfer ms",
+	"decode_queue_time_ms": "decode queue ms", "first_decode_time_ms": "first decode ms"}
 
 const labelWidth, numberWidth = 16, 11
 

@@ -33,6 +33,11 @@ func (c *Column) merge(o *Column) {
 	c.Waiting += o.Waiting
 }
 
+// work returns the part of a column that is not about requests.
+func (c *Column) work() Column {
+	return Column{Prefill: c.Prefill, Preemptions: c.Preemptions, Active: c.Active, Blocks: c.Blocks, Running: c.Running, Waiting: c.Waiting}
+}
+
 // series is a ring of columns that ends at the newest time it was advanced to.
 type series struct {
 	ring   []Column // by column number modulo columnCount; nil until something happens
@@ -108,22 +113,29 @@ func (c *Collector) Window(w *Window, worker int, now engine.Time, columns int) 
 	n := int(min(int64(columns), columnCount, elapsed))
 	*w = Window{Columns: append(w.Columns[:0], make([]Column, n)...),
 		Seconds: min(float64(now-c.o.Start), windowSpan-slotSpan+float64(now-slotSpan*engine.Time(int64(now/slotSpan)))) / 1000}
+	whole := worker != All || c.split == nil
 	for i, m := range c.workers {
 		if worker == All || worker == i {
-			m.window(w, now)
+			m.window(w, now, whole)
 		}
+	}
+	if !whole {
+		c.split.whole.window(w, now, true)
 	}
 }
 
-func (m *meter) window(w *Window, now engine.Time) {
+// window adds a worker's share; without requests only that of its work.
+func (m *meter) window(w *Window, now engine.Time, requests bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.flush()
 	m.advance(now)
-	m.recent.ttft.addTo(&w.TTFT)
-	m.recent.itl.addTo(&w.ITL)
-	m.recent.e2e.addTo(&w.E2E)
-	m.recent.queue.addTo(&w.Queue)
+	if requests {
+		m.recent.ttft.addTo(&w.TTFT)
+		m.recent.itl.addTo(&w.ITL)
+		m.recent.e2e.addTo(&w.E2E)
+		m.recent.queue.addTo(&w.Queue)
+	}
 	if m.columns.ring == nil {
 		return
 	}
@@ -132,7 +144,11 @@ func (m *meter) window(w *Window, now engine.Time) {
 	for i := range w.Columns {
 		number := end - int64(len(w.Columns)-1-i)
 		if number >= 0 && number > m.columns.newest-columnCount {
-			w.Columns[i].merge(&m.columns.ring[number%columnCount])
+			c := m.columns.ring[number%columnCount]
+			if !requests {
+				c = c.work()
+			}
+			w.Columns[i].merge(&c)
 		}
 	}
 }

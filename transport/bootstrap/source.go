@@ -7,7 +7,6 @@ import (
 
 	"mockbench/engine"
 	"mockbench/engine/live"
-	"mockbench/engine/spawn"
 )
 
 // source is a session as the prefill worker sees it.
@@ -175,7 +174,7 @@ func (x *source) do(a Action) error {
 			return errDisconnected
 		}
 	case StartTransfer:
-		x.transfer(engine.Time(a.DelayMS))
+		startTransfer(x.ctx, x.local, engine.Time(a.DelayMS), x.transferred)
 		return x.then(x.c.Ack(a.ID, Scheduled))
 	case ReleaseSource:
 		return x.then(x.c.Ack(a.ID, done(x.local.Release())))
@@ -190,17 +189,4 @@ func done(applied bool) Outcome {
 		return Applied
 	}
 	return Noop
-}
-
-// transfer tells when the time of the transfer has passed.
-func (x *source) transfer(d engine.Time) {
-	if d <= 0 {
-		x.transferred <- struct{}{}
-		return
-	}
-	spawn.Go("kv transfer", func() {
-		if x.local.Sleep(x.ctx, d) == nil {
-			x.transferred <- struct{}{}
-		}
-	})
 }

@@ -25,11 +25,14 @@ type figures struct {
 }
 
 func newFigures(p *program, f *fleet) *figures {
-	names := make([]string, p.s.Workers)
-	for i := range names {
-		names[i] = p.workerName(i)
+	o := report.Options{Start: f.clock.Now()}
+	for i := range p.s.Workers {
+		o.Workers = append(o.Workers, p.workerName(i))
+		if p.s.Split() {
+			o.Roles = append(o.Roles, p.s.PoolOf(i).Role)
+		}
 	}
-	figures := &figures{p: p, fleet: f, began: time.Now(), collect: report.NewCollector(report.Options{Workers: names, Start: f.clock.Now()})}
+	figures := &figures{p: p, fleet: f, began: time.Now(), collect: report.NewCollector(o)}
 	f.stalled = figures.collect.Stalled
 	return figures
 }

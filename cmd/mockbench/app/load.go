@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"mockbench/engine"
-	"mockbench/engine/router"
 	"mockbench/engine/spawn"
 	"mockbench/engine/workload"
 	"mockbench/transport/modelcard"
@@ -20,9 +19,7 @@ const loadGrace = 5 * time.Second
 
 // startLoad starts workers behind a placement policy and a load that keeps them busy. No socket is opened.
 func (p *program) startLoad(ctx context.Context) (*job, error) {
-	l := &p.s.Launch.Engine
-	place, err := router.New(router.Options{Policy: p.s.Load.Routing, Workers: p.s.Workers, Ranks: int(p.s.Launch.DPSize),
-		BlockSize: l.BlockSize, Seed: p.s.Seed})
+	place, err := p.openPlacement()
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +32,7 @@ func (p *program) startLoad(ctx context.Context) (*job, error) {
 	f := p.newFleet()
 	figures := newFigures(p, f)
 	for i := range p.s.Workers {
-		readers := []engine.Reader{figures.reader(i), place.Reader(i)}
+		readers := []engine.Reader{figures.reader(i), place.reader(i)}
 		if _, err := p.startWorker(ctx, f, i, p.s.Launch.Startup(), readers...); err != nil {
 			f.close()
 			return nil, err
@@ -45,7 +42,7 @@ func (p *program) startLoad(ctx context.Context) (*job, error) {
 	running, stop := context.WithCancel(context.Background())
 	spawn.Go("load", func() {
 		defer close(done)
-		if err := load.Run(running, workload.Fleet(f.clock, place, f.workers)); err != nil && !errors.Is(err, context.Canceled) {
+		if err := load.Run(running, p.target(f, place)); err != nil && !errors.Is(err, context.Canceled) {
 			p.logger("load").Error("load ended", "error", err)
 		}
 	})

@@ -36,6 +36,9 @@ func (r *resolver) withoutEffect(file bool) {
 	if len(r.s.Ports.ZMQEvents) > 0 && (!e.EnablePrefixCaching || role == engine.DecodeRole) {
 		r.warn("--zmq-kv-events-ports has no effect because this worker publishes no KV events")
 	}
+	if e.KVTransferBandwidth > 0 && e.KVTransferBytesPerToken == 0 && role == engine.PrefillRole {
+		r.warn("--kv-transfer-bandwidth has no effect without --kv-bytes-per-token, since the model does not say its size")
+	}
 	if r.s.Load != nil {
 		for _, name := range []string{"--endpoint", "--request-plane", "--response-plane", "--event-plane", "--embedded-nats", "--router-mode",
 			"--bootstrap-ports"} {
