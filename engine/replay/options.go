@@ -35,6 +35,7 @@ type Options struct {
 
 	Telemetry *Telemetry // samples of what the fleet does; nil: none
 
+	General  bool            // do without the fast path
 	Cores    int             // goroutines for workers that do not depend on one another; 0 is 1
 	Context  context.Context // cuts the run when it ends; nil: none
 	Progress func(Progress)  // called now and then, from one goroutine at a time; may be nil

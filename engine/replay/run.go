@@ -1,7 +1,10 @@
 package replay
 
 import (
+	"errors"
+
 	"mockbench/engine"
+	"mockbench/engine/replay/fast"
 	"mockbench/engine/report"
 	"mockbench/engine/trace"
 )
@@ -22,6 +25,11 @@ func Run(o Options) (*Result, error) {
 	}
 	if o.Trace.List() {
 		o.Trace.Delta = false // there is nothing that a turn could follow on
+	}
+	if o.short() {
+		if r, err := runShort(&o); !errors.Is(err, fast.ErrBeyond) {
+			return r, err
+		}
 	}
 	if o.apart() {
 		r, err := runApart(&o)

@@ -253,3 +253,6 @@ func (p *Pool) unlink(u int32) {
 	t.prev, t.next = none, none
 	p.inactive.n--
 }
+
+// Hash returns the hash of a cached unit, or the last one of a unit that is not cached.
+func (p *Pool) Hash(u int32) uint64 { return p.hashes[u] }
