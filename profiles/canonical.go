@@ -16,6 +16,9 @@ func (l *Launch) Canonical() *Object {
 	if l.BandwidthGiven {
 		o.Set("engine.kv_transfer_bandwidth", decimal(l.Engine.KVTransferBandwidth))
 	}
+	if l.External != nil {
+		o.Set("engine.timing_model", l.External)
+	}
 	o.Set("dp_size", number(l.DPSize))
 	o.Set("tensor_parallel_size", number(l.TensorParallelSize))
 	o.Set("startup_time", decimalOrNull(l.StartupTime))

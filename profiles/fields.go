@@ -177,7 +177,7 @@ func timingModel(l *Launch) field {
 		case "fixed":
 			return fixedTiming(l, path, o)
 		case "external":
-			return externalTiming(path, o)
+			return externalTiming(l, path, o)
 		}
 		return bad(path+".type", engine.KindUnknown, kind, "allowed: polynomial, fixed, external")
 	}
@@ -196,16 +196,6 @@ func fixedTiming(l *Launch, path string, o *Object) error {
 	}
 	l.Engine.Timing = t
 	return nil
-}
-
-func externalTiming(path string, o *Object) error {
-	provider, _ := o.Get("provider")
-	switch provider {
-	case "dynamo_profile", "ais", "aic":
-		return &engine.SettingError{Setting: path + ".provider", Kind: engine.KindUnsupported, Given: kindOf(provider),
-			Allowed: "timing from measured profiles and AIS databases is not supported by this build"}
-	}
-	return bad(path+".provider", engine.KindUnknown, provider, "allowed: dynamo_profile, ais, aic")
 }
 
 func reasoning(l *Launch) field {

@@ -24,6 +24,9 @@ type Launch struct {
 	FreeGPUMemoryFraction  *float64
 	CUDAGraphReservedBytes *uint64
 
+	// External is the timing model that lies in files, as it was given; nil if the model is built in.
+	External *Object
+
 	Dynamo Dynamo
 
 	// Warnings are settings that were accepted and have no effect, one sentence each.
