@@ -8,8 +8,8 @@ import (
 
 func launchFields(l *Launch) fields {
 	return fields{
-		"engine":                     func(path string, v any) error { return engineFields(l).read(path, v) },
-		"dynamo":                     func(string, any) error { return nil }, // read before everything else
+		"engine":                     object(engineFields(l)),
+		"dynamo":                     object(dynamoFields(l)).reading(func(string, any) error { return nil }), // read first
 		"dp_size":                    integer(&l.DPSize, 1, 1<<32-1),
 		"tensor_parallel_size":       integer(&l.TensorParallelSize, 1, 1<<32-1),
 		"startup_time":               optional(&l.StartupTime, float),
@@ -23,14 +23,14 @@ func launchFields(l *Launch) fields {
 
 func engineFields(l *Launch) fields {
 	c := &l.Engine
-	bytesGiven := ""
-	transferBytes := func(path string, v any) error {
+	bytesGiven, bytes := "", orNull(integer(&c.KVTransferBytesPerToken, 1, maxInt))
+	transferBytes := bytes.reading(func(path string, v any) error {
 		if bytesGiven != "" {
 			return &engine.SettingError{Setting: path, Kind: engine.KindConflict, Allowed: "is the same setting as " + bytesGiven + ", give one of them"}
 		}
 		bytesGiven = path
-		return orNull(integer(&c.KVTransferBytesPerToken, 1, maxInt))(path, v)
-	}
+		return bytes.read(path, v)
+	})
 	return fields{
 		"backend":                     word(&c.Backend, engine.VLLM, engine.SGLang, engine.TRTLLM),
 		"num_gpu_blocks":              integer(&c.NumGPUBlocks, 1, maxInt),
@@ -52,29 +52,25 @@ func engineFields(l *Launch) fields {
 		"emit_kv_events":              boolean(&c.EmitKVEvents),
 		"emit_kv_token_ids":           boolean(&c.EmitKVTokenIDs),
 		"kv_transfer_bytes_per_token": transferBytes,
-		"kv_bytes_per_token":          transferBytes,
+		"kv_bytes_per_token":          field{transferBytes.read, transferBytes.schema.orNull()}, // described on its own
 		"kv_cache_bytes_per_token":    orNull(integer(&c.KVCacheBytesPerToken, 1, maxInt)),
 		"kv_transfer_bandwidth":       orNull(float(&c.KVTransferBandwidth)),
 		"kv_transfer_timing_mode":     word(&c.KVTransferTimingMode, "full_prompt", "destination_missing"),
 		"native_host_offload":         orNull(hostOffload(c)),
 		"timing_model":                timingModel(l),
-		"sglang": func(path string, v any) error {
-			return fields{
-				"schedule_policy":           word(&c.SGLang.SchedulePolicy, "fifo", "lpm"),
-				"max_prefill_tokens":        integer(&c.SGLang.MaxPrefillTokens, 0, maxInt),
-				"chunked_prefill_size":      integer(&c.SGLang.ChunkedPrefillSize, 0, maxInt),
-				"clip_max_new_tokens":       integer(&c.SGLang.ClipMaxNewTokens, 0, maxInt),
-				"schedule_conservativeness": float(&c.SGLang.ScheduleConservativeness),
-			}.read(path, v)
-		},
-		"trtllm": func(path string, v any) error {
-			return fields{"capacity_scheduler_policy": word(&c.TRTLLM.CapacitySchedulerPolicy, "guaranteed_no_evict")}.read(path, v)
-		},
-		"g3_offload":              unsupported,
-		"state_cache":             unsupported,
-		"prefix_match_unit":       unsupported,
-		"kv_cache_groups":         unsupported,
-		"kv_cache_capacity_bytes": unsupported,
+		"sglang": object(fields{
+			"schedule_policy":           word(&c.SGLang.SchedulePolicy, "fifo", "lpm"),
+			"max_prefill_tokens":        integer(&c.SGLang.MaxPrefillTokens, 0, maxInt),
+			"chunked_prefill_size":      integer(&c.SGLang.ChunkedPrefillSize, 0, maxInt),
+			"clip_max_new_tokens":       integer(&c.SGLang.ClipMaxNewTokens, 0, maxInt),
+			"schedule_conservativeness": float(&c.SGLang.ScheduleConservativeness),
+		}),
+		"trtllm":                  object(fields{"capacity_scheduler_policy": word(&c.TRTLLM.CapacitySchedulerPolicy, "guaranteed_no_evict")}),
+		"g3_offload":              unsupported(),
+		"state_cache":             unsupported(),
+		"prefix_match_unit":       unsupported(),
+		"kv_cache_groups":         unsupported(),
+		"kv_cache_capacity_bytes": unsupported(),
 	}
 }
 
@@ -96,13 +92,13 @@ func dynamoFields(l *Launch) fields {
 
 // draftTokens refuses an explicit 0, which the engine takes for unset; the upper bound is the engine's.
 func draftTokens(dst *int) field {
-	read := integer(dst, 0, maxInt)
-	return func(path string, v any) error {
-		if err := read(path, v); err != nil || *dst > 0 {
+	number := integer(dst, 0, maxInt)
+	return field{schema: integerSchema(1, 5), read: func(path string, v any) error {
+		if err := number.read(path, v); err != nil || *dst > 0 {
 			return err
 		}
 		return bad(path, engine.KindRange, v, "must be between 1 and 5, or null for none")
-	}
+	}}
 }
 
 func anyU64(dst *uint64) field { return integer(dst, 0, maxU64) }
@@ -111,53 +107,51 @@ func port(dst *uint32) field { return integer(dst, 0, 65535) }
 
 // rates reads the acceptance rates; even an empty text needs the setting it belongs to.
 func rates(l *Launch) field {
-	return func(path string, v any) error {
-		if err := text(&l.Engine.NextnAcceptRates)(path, v); err != nil {
+	setting := text(&l.Engine.NextnAcceptRates)
+	return setting.reading(func(path string, v any) error {
+		if err := setting.read(path, v); err != nil {
 			return err
 		}
 		if l.Engine.NextnAcceptRates == "" {
 			l.Engine.NextnAcceptRates = " " // blank means the default rates, unset means none
 		}
 		return nil
-	}
+	})
 }
 
 func hostOffload(c *engine.Config) field {
-	return func(path string, v any) error {
-		h := engine.DefaultHostOffload(0)
-		f := fields{
-			"scope":                     hostScope(&h.Scope),
-			"num_host_blocks":           integer(&h.NumHostBlocks, 0, maxInt),
-			"d2h_bandwidth_gbps":        float(&h.D2HBandwidthGBps),
-			"h2d_bandwidth_gbps":        float(&h.H2DBandwidthGBps),
-			"shared_d2h_bandwidth_gbps": float(&h.SharedD2HBandwidthGBps),
-			"shared_h2d_bandwidth_gbps": float(&h.SharedH2DBandwidthGBps),
-			"latency_to_first_byte_ms":  float(&h.LatencyMS),
-			"kv_layout_id":              orNull(text(&h.KVLayoutID)),
-		}
-		if err := f.read(path, v); err != nil {
+	h := engine.DefaultHostOffload(0)
+	settings := object(fields{
+		"scope":                     hostScope(&h.Scope),
+		"num_host_blocks":           integer(&h.NumHostBlocks, 0, maxInt),
+		"d2h_bandwidth_gbps":        float(&h.D2HBandwidthGBps),
+		"h2d_bandwidth_gbps":        float(&h.H2DBandwidthGBps),
+		"shared_d2h_bandwidth_gbps": float(&h.SharedD2HBandwidthGBps),
+		"shared_h2d_bandwidth_gbps": float(&h.SharedH2DBandwidthGBps),
+		"latency_to_first_byte_ms":  float(&h.LatencyMS),
+		"kv_layout_id":              orNull(text(&h.KVLayoutID)),
+	}).requiring("num_host_blocks")
+	return settings.reading(func(path string, v any) error {
+		if err := settings.read(path, v); err != nil {
 			return err
-		}
-		if _, ok := v.(*Object).Get("num_host_blocks"); !ok {
-			return missing(path + ".num_host_blocks")
 		}
 		c.HostOffload = h
 		return nil
-	}
+	})
 }
 
 func hostScope(dst *string) field {
 	known := word(dst, engine.ScopeRank, engine.ScopeShared)
-	return func(path string, v any) error {
+	return known.reading(func(path string, v any) error {
 		if v == "worker_local" {
 			return bad(path, engine.KindUnknown, v, "is a scope of g3_offload, allowed: dp_rank_local, cluster_shared")
 		}
-		return known(path, v)
-	}
+		return known.read(path, v)
+	})
 }
 
 func timingModel(l *Launch) field {
-	return func(path string, v any) error {
+	return field{schema: timingSchema(), read: func(path string, v any) error {
 		o, ok := v.(*Object)
 		if !ok {
 			return bad(path, engine.KindType, v, "must be an object")
@@ -180,7 +174,7 @@ func timingModel(l *Launch) field {
 			return externalTiming(l, path, o)
 		}
 		return bad(path+".type", engine.KindUnknown, kind, "allowed: polynomial, fixed, external")
-	}
+	}}
 }
 
 func fixedTiming(l *Launch, path string, o *Object) error {
@@ -199,35 +193,36 @@ func fixedTiming(l *Launch, path string, o *Object) error {
 }
 
 func reasoning(l *Launch) field {
-	return func(path string, v any) error {
+	required := [...]string{"start_thinking_token_id", "end_thinking_token_id", "thinking_ratio"}
+	r := &Reasoning{}
+	settings := fields{
+		"start_thinking_token_id": integer(&r.StartTokenID, 0, 1<<32-1),
+		"end_thinking_token_id":   integer(&r.EndTokenID, 0, 1<<32-1),
+		"thinking_ratio":          float(&r.Ratio),
+	}
+	return object(settings).requiring(required[:]...).reading(func(path string, v any) error {
 		o, ok := v.(*Object)
 		if !ok {
 			return bad(path, engine.KindType, v, "must be an object")
 		}
-		r := &Reasoning{}
-		f := fields{
-			"start_thinking_token_id": integer(&r.StartTokenID, 0, 1<<32-1),
-			"end_thinking_token_id":   integer(&r.EndTokenID, 0, 1<<32-1),
-			"thinking_ratio":          float(&r.Ratio),
-		}
 		for _, k := range o.Keys() {
-			read, known := f[k]
+			setting, known := settings[k]
 			if !known {
 				l.Warnings = append(l.Warnings, fmt.Sprintf("%s.%s is unknown and has no effect", path, k))
 				continue
 			}
-			if err := read(path+"."+k, o.values[k]); err != nil {
+			if err := setting.read(path+"."+k, o.values[k]); err != nil {
 				return err
 			}
 		}
-		for _, k := range []string{"start_thinking_token_id", "end_thinking_token_id", "thinking_ratio"} {
+		for _, k := range required {
 			if _, ok := o.Get(k); !ok {
 				return missing(path + "." + k)
 			}
 		}
 		l.Dynamo.Reasoning = r
 		return nil
-	}
+	})
 }
 
 func missing(path string) error {

@@ -45,6 +45,9 @@ type Dynamo struct {
 	RouterQueuePolicy       *string
 }
 
+// defaultHandoffMS is how long a prefill worker keeps the blocks of a handoff that nobody takes.
+const defaultHandoffMS = 300_000
+
 // Reasoning is the share of an answer that is wrapped as reasoning.
 type Reasoning struct {
 	StartTokenID, EndTokenID uint32
@@ -63,7 +66,7 @@ func (l *Launch) Startup() time.Duration {
 // dotted name.
 func Resolve(o *Object) (*Launch, error) {
 	l := &Launch{Engine: engine.DefaultConfig(backendOf(o)), DPSize: 1, TensorParallelSize: 1,
-		Dynamo: Dynamo{HandoffSessionTimeoutMS: 300000}}
+		Dynamo: Dynamo{HandoffSessionTimeoutMS: defaultHandoffMS}}
 	_, l.BlocksExplicit = o.Get("engine.num_gpu_blocks")
 	bandwidth, _ := o.Get("engine.kv_transfer_bandwidth")
 	l.BandwidthGiven = bandwidth != nil

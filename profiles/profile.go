@@ -1,28 +1,22 @@
 package profiles
 
 import (
-	"embed"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"math"
-	"os"
-	"slices"
-	"strconv"
 	"strings"
-
-	"github.com/BurntSushi/toml"
 
 	"mockbench/engine"
 	"mockbench/engine/router"
 	"mockbench/engine/workload"
 )
 
+// Version is the version of the form of profiles that this program reads and writes.
+const Version = 1
+
 // Profile is the settings of a TOML file: workers and, for a run without a frontend, a built-in load.
 type Profile struct {
 	Name        string
-	Description string
+	Description string  // the setting, else the first comment of the file
 	Workers     uint32  // workers of the process
 	Launch      *Object // engine object of each worker, without defaults
 	Load        *Load   // nil: requests come from a frontend
@@ -39,193 +33,145 @@ type Load struct {
 	Routing router.Policy
 }
 
-//go:embed *.toml
-var builtin embed.FS
-
-// Names lists the profiles shipped in the program.
-func Names() []string {
-	files, err := fs.Glob(builtin, "*.toml")
-	if err != nil {
-		panic(err) // the pattern is constant
-	}
-	for i, f := range files {
-		files[i] = strings.TrimSuffix(f, ".toml")
-	}
-	return files
+// FileError is what is wrong with a profile, and where.
+type FileError struct {
+	Profile string
+	Line    int // 0 if unknown
+	Err     error
 }
 
-// Open reads a profile: one shipped in the program by its name, else a file.
-func Open(name string) (*Profile, error) {
-	if slices.Contains(Names(), name) {
-		data, err := builtin.ReadFile(name + ".toml")
-		if err != nil {
-			return nil, err
-		}
-		return Parse(name, data)
+func (e *FileError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("profile %s: %v", e.Profile, e.Err)
 	}
-	data, err := os.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("--profile: no profile %q, built in are: %s; anything else is a file", name, strings.Join(Names(), ", "))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--profile: %w", err)
-	}
-	return Parse(name, data)
+	return fmt.Sprintf("profile %s: line %d: %v", e.Profile, e.Line, e.Err)
 }
 
-// Parse reads the text of a profile. Errors name the line.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// Parse reads the text of a profile. Errors are *FileError.
 func Parse(name string, data []byte) (*Profile, error) {
-	var tree map[string]any
-	meta, err := toml.Decode(string(data), &tree)
+	o, err := parseTOML(data)
 	if err != nil {
-		var syntax toml.ParseError
-		if errors.As(err, &syntax) {
-			return nil, fmt.Errorf("profile %s: line %d: %s", name, syntax.Position.Line, syntax.Message)
-		}
-		return nil, fmt.Errorf("profile %s: %w", name, err)
+		return nil, located(name, data, err)
 	}
-	o, err := fromTOML(tree, meta)
-	if err != nil {
-		return nil, fmt.Errorf("profile %s: %w", name, err)
-	}
-	p := &Profile{Name: name, Workers: 1, Launch: NewObject(), text: string(data)}
+	p := &Profile{Name: name, Description: Notes(data).Title, Workers: 1, Launch: NewObject(), text: string(data)}
 	if err := p.read(o); err != nil {
 		return nil, located(name, data, err)
 	}
 	return p, nil
 }
 
-func (p *Profile) read(o *Object) error {
-	own := fields{
+// located adds the line of what is wrong to its error.
+func located(name string, data []byte, err error) error {
+	var syntax *syntaxError
+	var s *engine.SettingError
+	switch {
+	case errors.As(err, &syntax):
+		return &FileError{name, syntax.line, err}
+	case errors.As(err, &s):
+		return &FileError{name, lineOf(string(data), s.Setting), err}
+	}
+	return &FileError{name, 0, err}
+}
+
+// fields are the settings of a profile beside those of a launch.
+func (p *Profile) fields() fields {
+	return fields{
+		"version":     integer(new(uint32), Version, Version),
 		"description": text(&p.Description),
 		"workers":     integer(&p.Workers, 1, 10000),
-		"load":        func(path string, v any) error { return p.readLoad(path, v) },
+		"load":        p.loadField(),
 	}
+}
+
+func (p *Profile) read(o *Object) error {
+	if v, ok := o.Get("version"); ok && v != Number(fmt.Sprint(Version)) {
+		return &engine.SettingError{Setting: "version", Kind: engine.KindUnsupported, Given: kindOf(v),
+			Allowed: fmt.Sprintf("this program reads profiles of version %d", Version)}
+	}
+	own := p.fields()
 	for _, k := range o.keys {
-		if read, ok := own[k]; ok {
-			if err := read(k, o.values[k]); err != nil {
+		if setting, ok := own[k]; ok {
+			if err := setting.read(k, o.values[k]); err != nil {
 				return err
 			}
 			continue
 		}
 		p.Launch.put(k, o.values[k])
 	}
+	if _, ok := p.Launch.Get("dynamo.enable_local_indexer"); !ok {
+		p.Launch.Set("dynamo.enable_local_indexer", true)
+	}
 	_, err := Resolve(p.Launch)
 	return err
 }
 
-func (p *Profile) readLoad(path string, v any) error {
-	l := Load{Options: workload.Options{PromptMean: 256, OutputMean: 128}, Routing: router.KV}
-	f := fields{
-		"rate":          float(&l.Rate),
-		"concurrency":   integer(&l.Concurrency, 0, maxInt),
-		"max_in_flight": integer(&l.MaxInFlight, 0, maxInt),
-		"prompt_mean":   integer(&l.PromptMean, 1, maxInt),
-		"prompt_spread": integer(&l.PromptSpread, 0, maxInt),
-		"output_mean":   integer(&l.OutputMean, 1, maxInt),
-		"output_spread": integer(&l.OutputSpread, 0, maxInt),
-		"prefix_count":  integer(&l.PrefixCount, 0, maxInt),
-		"prefix_length": integer(&l.PrefixLength, 0, maxInt),
-		"prefix_share":  float(&l.PrefixShare),
-		"turns":         integer(&l.Turns, 0, maxInt),
-		"think_time":    float(&l.ThinkTime),
-		"max_prompt":    integer(&l.MaxPrompt, 0, maxInt),
-		"routing":       word(&l.Routing, router.Policies()...),
-	}
-	if err := f.read(path, v); err != nil {
-		return err
-	}
-	if err := l.Validate(); err != nil {
-		var s *engine.SettingError
-		if errors.As(err, &s) {
-			s.Setting = path + strings.TrimPrefix(s.Setting, "workload")
-		}
-		return err
-	}
-	p.Load = &l
-	return nil
+// DefaultLoad is the load of which a profile says nothing but how many requests there are.
+func DefaultLoad() Load {
+	return Load{Options: workload.Options{PromptMean: 256, OutputMean: 128}, Routing: router.KV}
 }
 
-// located adds the line of a wrong setting to its error.
-func located(name string, data []byte, err error) error {
-	var s *engine.SettingError
-	if errors.As(err, &s) {
-		if line := lineOf(string(data), s.Setting); line > 0 {
-			return fmt.Errorf("profile %s: line %d: %w", name, line, err)
+// loadField reads a load into the profile.
+func (p *Profile) loadField() field {
+	l := DefaultLoad()
+	settings := object(l.fields())
+	return settings.reading(func(path string, v any) error {
+		if err := settings.read(path, v); err != nil {
+			return err
 		}
-	}
-	return fmt.Errorf("profile %s: %w", name, err)
-}
-
-// lineOf finds the line that sets a dotted name, or the table that should hold it.
-func lineOf(text, setting string) int {
-	table, found := "", 0
-	for i, line := range strings.Split(text, "\n") {
-		line = strings.TrimSpace(line)
-		full := table
-		if rest, ok := strings.CutPrefix(line, "["); ok {
-			table, _, _ = strings.Cut(strings.Trim(rest, "[ "), "]")
-			full = strings.TrimSpace(table)
-		} else if key, _, ok := strings.Cut(line, "="); ok && !strings.HasPrefix(line, "#") {
-			full = strings.TrimPrefix(table+"."+strings.Trim(strings.TrimSpace(key), `"`), ".")
-		} else {
-			continue
-		}
-		if full == setting {
-			return i + 1
-		}
-		if strings.HasPrefix(setting, full+".") {
-			found = i + 1
-		}
-	}
-	return found
-}
-
-// fromTOML turns decoded TOML into an object, in the order of the text.
-func fromTOML(tree map[string]any, meta toml.MetaData) (*Object, error) {
-	o := NewObject()
-	for _, key := range meta.Keys() {
-		v, at := any(tree), []string(key)
-		for len(at) > 0 {
-			table, ok := v.(map[string]any)
-			if !ok {
-				break
+		if err := l.Validate(); err != nil {
+			var s *engine.SettingError
+			if errors.As(err, &s) {
+				s.Setting = path + strings.TrimPrefix(s.Setting, "workload")
 			}
-			v, at = table[at[0]], at[1:]
+			return err
 		}
-		if len(at) > 0 || strings.Contains(strings.Join(key, ""), ".") {
-			return nil, fmt.Errorf("%s: keys of this form have no meaning here", key)
-		}
-		value, err := tomlValue(v)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", key, err)
-		}
-		path := strings.Join(key, ".")
-		if _, isTable := value.(*Object); isTable {
-			if _, exists := o.Get(path); exists {
-				continue
-			}
-		}
-		o.Set(path, value)
-	}
-	return o, nil
+		p.Load = &l
+		return nil
+	})
 }
 
-func tomlValue(v any) (any, error) {
-	switch v := v.(type) {
-	case map[string]any:
-		return NewObject(), nil // its keys follow
-	case int64:
-		return json.Number(strconv.FormatInt(v, 10)), nil
-	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, errors.New("must be finite")
-		}
-		return decimal(v), nil
-	case bool, string:
-		return v, nil
-	case []any:
-		return v, nil
+// loadSetting is one setting of a load: how it is read, and its value.
+type loadSetting struct {
+	name  string
+	field field
+	value any
+}
+
+// settings are the settings of a load, in the order in which they are written.
+func (l *Load) settings() []loadSetting {
+	whole := func(name string, n *int, low uint64) loadSetting {
+		return loadSetting{name, integer(n, low, maxInt), number(*n)}
 	}
-	return nil, fmt.Errorf("values of this type are not used here")
+	real := func(name string, x *float64) loadSetting { return loadSetting{name, float(x), decimal(*x)} }
+	return []loadSetting{
+		real("rate", &l.Rate), whole("concurrency", &l.Concurrency, 0), whole("sessions", &l.Sessions, 0),
+		whole("max_in_flight", &l.MaxInFlight, 0),
+		whole("prompt_mean", &l.PromptMean, 1), whole("prompt_spread", &l.PromptSpread, 0),
+		whole("output_mean", &l.OutputMean, 1), whole("output_spread", &l.OutputSpread, 0),
+		whole("prefix_count", &l.PrefixCount, 0), whole("prefix_length", &l.PrefixLength, 0), real("prefix_share", &l.PrefixShare),
+		whole("turns", &l.Turns, 0), real("think_time", &l.ThinkTime), whole("max_prompt", &l.MaxPrompt, 0),
+		{"routing", word(&l.Routing, router.Policies()...), string(l.Routing)},
+	}
+}
+
+func (l *Load) fields() fields {
+	f := fields{}
+	for _, s := range l.settings() {
+		f[s.name] = s.field
+	}
+	return f
+}
+
+// Object returns the settings of the load that are not those of DefaultLoad.
+func (l *Load) Object() *Object {
+	d := DefaultLoad()
+	o, usual := NewObject(), d.settings()
+	for i, s := range l.settings() {
+		if s.value != usual[i].value {
+			o.Set(s.name, s.value)
+		}
+	}
+	return o
 }

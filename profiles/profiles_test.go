@@ -104,13 +104,17 @@ func TestBadJSON(t *testing.T) {
 
 func TestShippedProfiles(t *testing.T) {
 	for _, name := range profiles.Names() {
-		p, err := profiles.Open(name)
+		data, _, err := profiles.Store{}.Read(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := profiles.Parse(name, data)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		if p.Description == "" || p.Load == nil {
-			t.Errorf("%s: a shipped profile has a description and a load", name)
+		if a := profiles.Notes(data); p.Description != a.Title || a.Title == "" || a.LookAt == "" || a.Change == "" || p.Load == nil {
+			t.Errorf("%s: a shipped profile has a load, and a comment that says what to look at and what to change: %+v", name, a)
 		}
 	}
 }
@@ -123,7 +127,14 @@ func TestProfileErrorsNameTheLine(t *testing.T) {
 		"workers = 0\n":         "profile x: line 1: workers: got 0",
 		"[load]\nrate = -1.0\n": "profile x: line 2: load.rate: got -1",
 		"[engine.sglang]\nschedule_policy = \"none\"\n": "profile x: line 2: engine.sglang.schedule_policy",
-		"engine.speedup_ratio = nan\n":                  "profile x: engine.speedup_ratio: must be finite",
+		"engine.speedup_ratio = nan\n":                  "profile x: line 1: engine.speedup_ratio: got NaN, must be finite",
+		"version = 2\nnew_setting = 1\n":                "profile x: line 1: version: got 2, this program reads profiles of version 1",
+		"[load]\nruting = 1\n":                          "profile x: line 2: load.ruting: no such setting, did you mean routing?",
+		"[load]\nmax_num_seqs = 1\n":                    "profile x: line 2: load.max_num_seqs: no such setting, it belongs under engine",
+		"concurrency = 1\n":                             "profile x: line 1: concurrency: no such setting, it belongs under load",
+		"[[engine]]\nblock_size = 1\n":                  "profile x: line ",
+		"engine.x = 1979-05-27\n":                       "profile x: line 1: engine.x: values of this type",
+		"engine = { num_gpu_blocks = 0 }\n":             "profile x: line 1: engine.num_gpu_blocks: got 0",
 	} {
 		if _, err := profiles.Parse("x", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)

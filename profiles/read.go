@@ -3,6 +3,7 @@ package profiles
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -10,10 +11,17 @@ import (
 	"strings"
 
 	"mockbench/engine"
+	"mockbench/profiles/suggest"
 )
 
-// field reads one value into its place. path is the full dotted name.
-type field func(path string, v any) error
+// field is a setting: how its value is read into its place, and what the schema says of it.
+type field struct {
+	read   func(path string, v any) error // path is the full dotted name
+	schema *Schema
+}
+
+// reading is the same setting, read in another way.
+func (f field) reading(read func(path string, v any) error) field { return field{read, f.schema} }
 
 // fields are the known keys of an object.
 type fields map[string]field
@@ -33,11 +41,11 @@ func (f fields) read(path string, v any) error {
 		if path != "" {
 			name = path + "." + key
 		}
-		read, known := f[key]
+		setting, known := f[key]
 		if !known {
 			return &engine.SettingError{Setting: name, Kind: engine.KindUnknown, Allowed: "no such setting" + f.hint(path, key)}
 		}
-		if err := read(name, o.values[key]); err != nil {
+		if err := setting.read(name, o.values[key]); err != nil {
 			return err
 		}
 	}
@@ -46,22 +54,20 @@ func (f fields) read(path string, v any) error {
 
 // hint tells what may have been meant by an unknown key.
 func (f fields) hint(path, key string) string {
-	if path == "" {
-		if key == "engine_type" {
-			return ", use engine.backend"
-		}
-		if _, ok := engineFields(new(Launch))[key]; ok {
-			return ", it belongs under engine"
-		}
+	if path == "" && key == "engine_type" {
+		return ", use engine.backend"
 	}
-	known := make([]string, 0, len(f))
-	for k := range f {
-		known = append(known, k)
+	known := slices.Sorted(maps.Keys(f))
+	if near := suggest.Nearest(key, known); near != "" {
+		return ", did you mean " + near + "?"
 	}
-	slices.Sort(known)
-	for _, k := range known {
-		if strings.ReplaceAll(strings.ToLower(key), "-", "_") == k {
-			return ", did you mean " + k + "?"
+	l := DefaultLoad()
+	for _, table := range []struct {
+		name   string
+		fields fields
+	}{{"engine", engineFields(new(Launch))}, {"load", l.fields()}, {"dynamo", dynamoFields(new(Launch))}} {
+		if _, ok := table.fields[key]; ok && table.name != path {
+			return ", it belongs under " + table.name
 		}
 	}
 	return ", known are " + strings.Join(known, ", ")
@@ -69,7 +75,7 @@ func (f fields) hint(path, key string) string {
 
 // integer reads a whole number within low and high.
 func integer[T int | uint64 | uint32](dst *T, low, high uint64) field {
-	return func(path string, v any) error {
+	return field{schema: integerSchema(low, high), read: func(path string, v any) error {
 		n, ok := v.(json.Number)
 		if !ok {
 			return bad(path, engine.KindType, v, "must be a whole number")
@@ -83,7 +89,7 @@ func integer[T int | uint64 | uint32](dst *T, low, high uint64) field {
 		}
 		*dst = T(i.Uint64())
 		return nil
-	}
+	}}
 }
 
 // rangeText says what is allowed; a bound that no sensible value comes near is left out.
@@ -101,7 +107,7 @@ const (
 
 // float reads a number.
 func float(dst *float64) field {
-	return func(path string, v any) error {
+	return field{schema: &Schema{Type: types{"number"}}, read: func(path string, v any) error {
 		n, ok := v.(json.Number)
 		if !ok {
 			return bad(path, engine.KindType, v, "must be a number")
@@ -112,90 +118,111 @@ func float(dst *float64) field {
 		}
 		*dst = f
 		return nil
-	}
+	}}
 }
 
 // optional reads a value that null leaves unset.
-func optional[T any](dst **T, read func(*T) field) field {
-	return func(path string, v any) error {
+func optional[T any](dst **T, setting func(*T) field) field {
+	return field{schema: setting(new(T)).schema.orNull(), read: func(path string, v any) error {
 		if v == nil {
 			*dst = nil
 			return nil
 		}
 		value := new(T)
-		if err := read(value)(path, v); err != nil {
+		if err := setting(value).read(path, v); err != nil {
 			return err
 		}
 		*dst = value
 		return nil
-	}
+	}}
 }
 
 func boolean(dst *bool) field {
-	return func(path string, v any) error {
+	return field{schema: &Schema{Type: types{"boolean"}}, read: func(path string, v any) error {
 		b, ok := v.(bool)
 		if !ok {
 			return bad(path, engine.KindType, v, "must be true or false")
 		}
 		*dst = b
 		return nil
-	}
+	}}
 }
 
 func text[S ~string](dst *S) field {
-	return func(path string, v any) error {
+	return field{schema: &Schema{Type: types{"string"}}, read: func(path string, v any) error {
 		s, ok := v.(string)
 		if !ok {
 			return bad(path, engine.KindType, v, "must be text")
 		}
 		*dst = S(s)
 		return nil
-	}
+	}}
 }
 
 // word reads one of a closed list of words.
 func word[S ~string](dst *S, allowed ...S) field {
-	return func(path string, v any) error {
+	words := make([]string, len(allowed))
+	for i, a := range allowed {
+		words[i] = string(a)
+	}
+	return field{schema: wordSchema(words...), read: func(path string, v any) error {
 		s, ok := v.(string)
 		if !ok {
 			return bad(path, engine.KindType, v, "must be text")
 		}
 		if !slices.Contains(allowed, S(s)) {
-			words := make([]string, len(allowed))
-			for i, a := range allowed {
-				words[i] = string(a)
-			}
 			return bad(path, engine.KindUnknown, v, "allowed: "+strings.Join(words, ", "))
 		}
 		*dst = S(s)
 		return nil
-	}
+	}}
 }
 
-// orNull lets null mean unset: the field is not called.
+// object reads the settings of an object.
+func object(f fields) field { return field{f.read, objectSchema(f)} }
+
+// requiring is the same object, in which some settings must be given.
+func (f field) requiring(names ...string) field {
+	f.schema.Required = names
+	return f.reading(func(path string, v any) error {
+		if err := f.read(path, v); err != nil {
+			return err
+		}
+		for _, name := range names {
+			if _, ok := v.(*Object).Get(name); !ok {
+				return missing(path + "." + name)
+			}
+		}
+		return nil
+	})
+}
+
+// orNull lets null mean unset: the setting is not read.
 func orNull(f field) field {
-	return func(path string, v any) error {
+	return field{schema: f.schema.orNull(), read: func(path string, v any) error {
 		if v == nil {
 			return nil
 		}
-		return f(path, v)
-	}
+		return f.read(path, v)
+	}}
 }
 
 // unlimited lets null mean that a limit is switched off.
 func unlimited(dst *uint64) field {
 	number := integer(dst, 0, maxU64)
-	return func(path string, v any) error {
+	return field{schema: integerSchema(1, maxU64).orNull(), read: func(path string, v any) error {
 		if v == nil {
 			*dst = engine.Unlimited
 			return nil
 		}
-		return number(path, v)
-	}
+		return number.read(path, v)
+	}}
 }
 
-// unsupported recognises a key and refuses it: a setting must never be ignored.
-func unsupported(path string, v any) error {
+// unsupported is a setting that is recognised and refused: none may be ignored.
+func unsupported() field { return field{refuse, &Schema{Type: types{"null"}}} }
+
+func refuse(path string, v any) error {
 	if v == nil {
 		return nil
 	}

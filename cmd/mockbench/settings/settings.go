@@ -2,6 +2,7 @@
 package settings
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -203,9 +204,15 @@ func (r *resolver) profile() error {
 	if name == "" {
 		return nil
 	}
-	p, err := profiles.Open(name)
+	p, source, err := profiles.UserStore().Open(name)
 	if err != nil {
+		if wrong := (*profiles.FileError)(nil); !errors.As(err, &wrong) {
+			err = fmt.Errorf("--profile: %w", err)
+		}
 		return &ProfileError{err}
+	}
+	if source.Hides() {
+		r.warn("profile %s is your own, %s, which hides the shipped one", name, source.Path)
 	}
 	r.from, r.s.Profile = p, p.Name
 	if !r.given("--discovery-backend") {

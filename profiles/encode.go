@@ -1,0 +1,118 @@
+package profiles
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/BurntSushi/toml"
+
+	"mockbench/engine"
+)
+
+// New returns the profile of settings that are in force: what differs from the defaults. load is nil if requests come
+// from a frontend.
+func New(description string, workers int, l *Launch, load *Load) *Profile {
+	return &Profile{Description: description, Workers: uint32(workers), Launch: l.given(), Load: load}
+}
+
+// given returns the settings of the launch that are not the defaults of its backend. Resolve of it, in a profile, gives
+// an equal launch.
+func (l *Launch) given() *Object {
+	usual := &Launch{Engine: engine.DefaultConfig(l.Engine.Backend), DPSize: 1, TensorParallelSize: 1,
+		Dynamo: Dynamo{HandoffSessionTimeoutMS: defaultHandoffMS, EnableLocalIndexer: true}}
+	usual.Engine.Backend = engine.VLLM // which is what no backend means
+	o := l.Canonical().without(usual.Canonical())
+	o.Delete("num_gpu_blocks_is_explicit")
+	if l.BlocksExplicit {
+		o.Set("engine.num_gpu_blocks", number(l.Engine.NumGPUBlocks))
+	} else if _, ok := o.Get("engine.num_gpu_blocks"); ok {
+		o.Set("num_gpu_blocks_is_explicit", false)
+	}
+	return o
+}
+
+// without returns the settings that differ from those of another object. Blocks of settings that are given as a whole
+// are kept as a whole.
+func (o *Object) without(usual *Object) *Object {
+	out := NewObject()
+	for _, k := range o.keys {
+		v, other := o.values[k], usual.values[k]
+		mine, isObject := v.(*Object)
+		theirs, both := other.(*Object)
+		switch {
+		case isObject && both && !indivisible(k):
+			if inner := mine.without(theirs); len(inner.keys) > 0 {
+				out.put(k, inner)
+			}
+		case !equal(v, other):
+			out.put(k, v)
+		}
+	}
+	return out
+}
+
+// indivisible reports whether a block of settings has no defaults of its own.
+func indivisible(key string) bool { return key == "timing_model" }
+
+func equal(a, b any) bool {
+	x, isObject := a.(*Object)
+	y, both := b.(*Object)
+	if !isObject || !both {
+		return a == b
+	}
+	return slices.Equal(x.keys, y.keys) && !slices.ContainsFunc(x.keys, func(k string) bool { return !equal(x.values[k], y.values[k]) })
+}
+
+// Encode returns the text of the profile. Reading it gives an equal profile.
+func (p *Profile) Encode() ([]byte, error) {
+	o := NewObject()
+	o.Set("version", number(Version))
+	if p.Description != "" {
+		o.Set("description", p.Description)
+	}
+	o.Set("workers", number(p.Workers))
+	for _, k := range p.Launch.keys {
+		o.put(k, p.Launch.values[k])
+	}
+	if p.Load != nil {
+		o.Set("load", p.Load.Object())
+	}
+	var b bytes.Buffer
+	err := encodeTable(&b, "", o)
+	return b.Bytes(), err
+}
+
+// encodeTable writes the values of a table and then the tables within it.
+func encodeTable(b *bytes.Buffer, path string, o *Object) error {
+	if path != "" {
+		fmt.Fprintf(b, "\n[%s]\n", path)
+		path += "."
+	}
+	for _, k := range o.keys {
+		if _, isTable := o.values[k].(*Object); isTable {
+			continue
+		}
+		v, err := toTOML(path+k, o.values[k])
+		if err != nil {
+			return err
+		}
+		if s, ok := v.(string); ok && !utf8.ValidString(s) {
+			return &engine.SettingError{Setting: path + k, Kind: engine.KindType, Given: fmt.Sprintf("%q", s), Allowed: "is not UTF-8 text"}
+		}
+		line, err := toml.Marshal(map[string]any{k: v})
+		if err != nil {
+			return err
+		}
+		b.Write(line)
+	}
+	for _, k := range o.keys {
+		if inner, isTable := o.values[k].(*Object); isTable {
+			if err := encodeTable(b, path+k, inner); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
