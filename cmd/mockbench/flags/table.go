@@ -58,7 +58,7 @@ var engineFlags = []*Flag{
 		Help: "Host to device bandwidth in GB/s (32); 0 is unlimited."},
 
 	{Name: "--planner-profile-data", Kind: String, Arg: "PATH", Group: GroupTiming,
-		Help: "Measured pass times: an NPZ file or a profiler's results directory.", Later: "all"},
+		Help: "Measured pass times: an NPZ file (see mockbench calibrate) or a profiler's results directory."},
 	{Name: "--ais-perf-model", Aliases: []string{"--aic-perf-model"}, Group: GroupTiming, Help: "Pass times from an AIS performance database.", Later: "all"},
 	{Name: "--ais-perf-config", Kind: String, Arg: "JSON|FILE", Group: GroupTiming, Help: "The whole AIS descriptor.", Later: "all"},
 	ais("--ais-system", String, "NAME", "", "GPU system of the AIS descriptor."),

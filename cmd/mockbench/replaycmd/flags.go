@@ -33,7 +33,7 @@ type arguments struct {
 	concurrency                            int
 	workers, prefillWorkers, decodeWorkers int
 	engineArgs, prefillArgs, decodeArgs    string
-	routerConfig                           string
+	routerConfig, profileData              string
 	ttft, itl, e2e                         float64
 	maxTime, eventLag                      float64
 	reportJSON, reportJSONL                string
@@ -63,7 +63,7 @@ var sections = []section{
 		"arrival-seed", "turns-per-session", "inter-turn-delay-ms", "shared-prefix-ratio", "num-prefix-groups"}},
 	{"Load", []string{"replay-concurrency", "arrival-speedup-ratio", "max-sim-time-ms"}},
 	{"Fleet", []string{"num-workers", "extra-engine-args", "num-prefill-workers", "num-decode-workers", "prefill-engine-args",
-		"decode-engine-args", "replay-mode"}},
+		"decode-engine-args", "planner-profile-data", "replay-mode"}},
 	{"Routing", []string{"router-mode", "router-config", "kv-event-lag-ms", "seed", "model-name"}},
 	{"Outcome", []string{"sla-ttft-ms", "sla-itl-ms", "sla-e2e-ms", "fail-on", "report-json", "report-jsonl", "telemetry-jsonl",
 		"telemetry-interval-ms", "table", "quiet"}},
@@ -105,6 +105,7 @@ func newFlags() (*pflag.FlagSet, *arguments) {
 	f.IntVar(&a.decodeWorkers, "num-decode-workers", 1, "`number` of decode workers of a disaggregated fleet")
 	f.StringVar(&a.prefillArgs, "prefill-engine-args", "", "engine configuration of prefill workers: `JSON` or @FILE")
 	f.StringVar(&a.decodeArgs, "decode-engine-args", "", "engine configuration of decode workers: `JSON` or @FILE")
+	f.StringVar(&a.profileData, "planner-profile-data", "", "measured pass times of all workers: NPZ file or a profiler's results directory (`PATH`)")
 	f.StringVar(&a.replayMode, "replay-mode", "offline", "`mode`: only offline, on simulated time")
 
 	f.StringVar(&a.routerMode, "router-mode", "round_robin", "`mode`: round_robin or kv_router")

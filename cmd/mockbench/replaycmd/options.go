@@ -15,6 +15,7 @@ import (
 	"mockbench/engine/router"
 	"mockbench/engine/trace"
 	"mockbench/profiles"
+	"mockbench/profiles/profiledata"
 )
 
 // job is what the command line asks for.
@@ -199,6 +200,9 @@ func (j *job) pool(flag, text string, workers int, count string, role engine.Rol
 	if err != nil {
 		return replay.Pool{}, err
 	}
+	if err := j.profileData(flag, object); err != nil {
+		return replay.Pool{}, err
+	}
 	l, err := profiles.Resolve(object)
 	if err != nil {
 		return replay.Pool{}, fmt.Errorf("--%s: %w", flag, err)
@@ -211,6 +215,25 @@ func (j *job) pool(flag, text string, workers int, count string, role engine.Rol
 	}
 	j.warnings = append(j.warnings, l.Warnings...)
 	return replay.Pool{Engine: l.Engine, Workers: workers, Ranks: int(l.DPSize), TensorParallel: int(l.TensorParallelSize)}, nil
+}
+
+// profileData makes measured pass times the timing model of a pool.
+func (j *job) profileData(flag string, o *profiles.Object) error {
+	const name = "planner-profile-data"
+	if !j.a.given(name) {
+		return nil
+	}
+	path := j.a.profileData
+	if _, ok := o.Get("engine.timing_model"); ok {
+		return wrong(name, engine.KindConflict, quoted(path), fmt.Sprintf("cannot be combined with engine.timing_model of --%s", flag))
+	}
+	if err := profiledata.Check(path); err != nil {
+		return wrong(name, engine.KindRange, quoted(path), fmt.Sprintf("must be an NPZ file or a profiler's results directory: %v", err))
+	}
+	o.Set("engine.timing_model.type", "external")
+	o.Set("engine.timing_model.provider", "dynamo_profile")
+	o.Set("engine.timing_model.config.path", path)
+	return nil
 }
 
 // synthetic lists the flags of a synthetic load.
