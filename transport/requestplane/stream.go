@@ -150,8 +150,9 @@ func (s *Stream) giveUp() bool {
 	return true
 }
 
-// conclude is called when the handler has returned.
+// conclude is called when the handler has returned. An answer that was complete only after the frontend had given it up
+// was not written to its end, so the frontend is not waited for.
 func (s *Stream) conclude() {
 	s.cancel(nil)
-	s.line.conclude(s.finished.Load())
+	s.line.conclude(s.finished.Load() && !s.gone.Load())
 }

@@ -27,6 +27,7 @@ func TestFrontendGivesUp(t *testing.T) {
 		if err := out.Flush(); err == nil {
 			t.Error("a frame was written after the end")
 		}
+		_ = out.Finish() // as an answer does whose last token crosses the frontend's word
 		cause <- context.Cause(ctx)
 	})
 	f := planetest.New(t)
@@ -55,8 +56,12 @@ func TestFrontendGivesUp(t *testing.T) {
 		if name == "reset" {
 			continue
 		}
+		begin := time.Now()
 		if m, ok := a.Next(); ok {
 			t.Errorf("%s: the worker went on with %q", name, m)
+		}
+		if took := time.Since(begin); took > planetest.Patience/4 { // half of the time that a worker waits for a frontend
+			t.Errorf("%s: the worker closed after %v", name, took)
 		}
 	}
 	eventually(t, func() bool {
