@@ -23,6 +23,8 @@ var descriptions = map[string]string{
 	"version":                    "Version of the form of profiles.",
 	"description":                "What the profile shows; the first comment of the file if it is not given.",
 	"workers":                    "Workers in the process.",
+	"prefill_workers":            "Prefill workers in the process, with decode_workers and in place of workers.",
+	"decode_workers":             "Decode workers in the process, with prefill_workers and in place of workers.",
 	"dp_size":                    "Data-parallel ranks of a worker.",
 	"tensor_parallel_size":       "GPUs that share a rank.",
 	"startup_time":               "Seconds a worker needs before it can serve.",
@@ -99,6 +101,7 @@ var descriptions = map[string]string{
 
 	"load":               "Built-in load; without it requests come from a frontend.",
 	"load.rate":          "Requests a second, arrivals at random (open loop).",
+	"load.burst":         "Requests that arrive together, if a rate is given; at the same rate.",
 	"load.concurrency":   "Requests in flight at any time, if no rate is given (closed loop).",
 	"load.sessions":      "Conversations at any time, each in flight or thinking, if neither rate nor concurrency is given.",
 	"load.max_in_flight": "Open loop: arrivals beyond so many requests in flight are dropped (4096).",

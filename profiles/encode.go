@@ -11,11 +11,9 @@ import (
 	"mockbench/engine"
 )
 
-// New returns the profile of settings that are in force: what differs from the defaults. load is nil if requests come
-// from a frontend.
-func New(description string, workers int, l *Launch, load *Load) *Profile {
-	return &Profile{Description: description, Workers: uint32(workers), Launch: l.given(), Load: load}
-}
+// New returns the profile of one worker with settings that are in force: what differs from the defaults. load is nil if
+// requests come from a frontend.
+func New(l *Launch, load *Load) *Profile { return &Profile{Workers: 1, Launch: l.given(), Load: load} }
 
 // given returns the settings of the launch that are not the defaults of its backend. Resolve of it, in a profile, gives
 // an equal launch.
@@ -72,7 +70,12 @@ func (p *Profile) Encode() ([]byte, error) {
 	if p.Description != "" {
 		o.Set("description", p.Description)
 	}
-	o.Set("workers", number(p.Workers))
+	if p.PrefillWorkers > 0 {
+		o.Set("prefill_workers", number(p.PrefillWorkers))
+		o.Set("decode_workers", number(p.DecodeWorkers))
+	} else {
+		o.Set("workers", number(p.Workers))
+	}
 	for _, k := range p.Launch.keys {
 		o.put(k, p.Launch.values[k])
 	}

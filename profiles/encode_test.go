@@ -3,10 +3,12 @@ package profiles_test
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"mockbench/engine"
@@ -117,7 +119,7 @@ func blocks(d drawn) {
 func load(t *rapid.T) *profiles.Load {
 	l := profiles.DefaultLoad()
 	n := rapid.IntRange(0, 1<<40)
-	l.Options = workload.Options{Rate: rapid.Float64Range(0, 1e6).Draw(t, "rate"), Concurrency: n.Draw(t, "concurrency") + 1,
+	l.Options = workload.Options{Rate: rapid.Float64Range(0, 1e6).Draw(t, "rate"), Burst: n.Draw(t, "burst"), Concurrency: n.Draw(t, "concurrency") + 1,
 		Sessions: n.Draw(t, "sessions"), MaxInFlight: n.Draw(t, "in flight"), PromptMean: n.Draw(t, "prompt") + 1, PromptSpread: n.Draw(t, "spread"),
 		OutputMean: rapid.SampledFrom([]int{128, 1, 77}).Draw(t, "output"), PrefixCount: n.Draw(t, "prefixes"), PrefixLength: n.Draw(t, "length"),
 		PrefixShare: rapid.Float64Range(0, 1).Draw(t, "share"), Turns: n.Draw(t, "turns"), ThinkTime: rapid.Float64Range(0, 1e9).Draw(t, "think"),
@@ -140,7 +142,11 @@ func TestSavedProfilesAreReadUnchanged(t *testing.T) {
 		if err := schema.Validate(plain(t, l.Canonical())); err != nil {
 			t.Errorf("the schema refuses what is accepted: %v", err)
 		}
-		p := profiles.New(rapid.String().Draw(t, "description"), rapid.IntRange(1, 100).Draw(t, "workers"), l, nil)
+		p := profiles.New(l, nil)
+		p.Description, p.Workers = rapid.String().Draw(t, "description"), rapid.Uint32Range(1, 100).Draw(t, "workers")
+		if l.Engine.Role == engine.Aggregated && rapid.Bool().Draw(t, "split?") {
+			p.Workers, p.PrefillWorkers, p.DecodeWorkers = 1, p.Workers, 3
+		}
 		if rapid.Bool().Draw(t, "load?") {
 			p.Load = load(t)
 		}
@@ -160,10 +166,12 @@ func TestSavedProfilesAreReadUnchanged(t *testing.T) {
 		if d := cmp.Diff(l, back); d != "" {
 			t.Errorf("%s\n%s", d, data)
 		}
-		if d := cmp.Diff(p.Load, again.Load); d != "" || again.Workers != p.Workers || again.Description != p.Description {
+		ignore := cmpopts.IgnoreFields(profiles.Profile{}, "Name", "Launch", "text")
+		if d := cmp.Diff(p, again, ignore); d != "" {
 			t.Errorf("%s\n%s", d, data)
 		}
-		second, err := profiles.New(again.Description, int(again.Workers), back, again.Load).Encode()
+		again.Launch = profiles.New(back, nil).Launch
+		second, err := again.Encode()
 		if err != nil || !slices.Equal(data, second) {
 			t.Errorf("the second text differs: %v\n%s\n%s", err, data, second)
 		}
@@ -184,9 +192,18 @@ func TestOnlyWhatDiffersIsSaved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := profiles.New("", 2, l, nil).Encode()
-	const want = "version = 1\nworkers = 2\n\n[engine]\nbackend = \"sglang\"\nmax_num_seqs = 16\nnum_gpu_blocks = 16384\n"
+	data, err := profiles.New(l, nil).Encode()
+	const want = "version = 1\nworkers = 1\n\n[engine]\nbackend = \"sglang\"\nmax_num_seqs = 16\nnum_gpu_blocks = 16384\n"
 	if err != nil || string(data) != want {
 		t.Errorf("%v, %s", err, data)
+	}
+}
+
+// A new option of a load must find its way into profiles.
+func TestProfilesHaveEveryOptionOfALoad(t *testing.T) {
+	const seedAndRequests, routing = 2, 1 // of the command line, and of the load alone
+	options := reflect.TypeFor[workload.Options]().NumField() - seedAndRequests + routing
+	if n := len(profiles.ProfileSchema().Properties["load"].Properties); n != options {
+		t.Errorf("profiles have %d settings of a load, there are %d", n, options)
 	}
 }

@@ -16,10 +16,13 @@ const Version = 1
 // Profile is the settings of a TOML file: workers and, for a run without a frontend, a built-in load.
 type Profile struct {
 	Name        string
-	Description string  // the setting, else the first comment of the file
-	Workers     uint32  // workers of the process
-	Launch      *Object // engine object of each worker, without defaults
-	Load        *Load   // nil: requests come from a frontend
+	Description string // the setting, else the first comment of the file
+	Workers     uint32 // workers of the process, if they are of one role
+
+	PrefillWorkers, DecodeWorkers uint32 // both or none: workers of both roles, in place of Workers
+
+	Launch *Object // engine object of each worker, without defaults
+	Load   *Load   // nil: requests come from a frontend
 
 	text string
 }
@@ -81,7 +84,11 @@ func (p *Profile) fields() fields {
 		"version":     integer(new(uint32), Version, Version),
 		"description": text(&p.Description),
 		"workers":     integer(&p.Workers, 1, 10000),
-		"load":        p.loadField(),
+
+		"prefill_workers": integer(&p.PrefillWorkers, 1, 10000),
+		"decode_workers":  integer(&p.DecodeWorkers, 1, 10000),
+
+		"load": p.loadField(),
 	}
 }
 
@@ -103,8 +110,41 @@ func (p *Profile) read(o *Object) error {
 	if _, ok := p.Launch.Get("dynamo.enable_local_indexer"); !ok {
 		p.Launch.Set("dynamo.enable_local_indexer", true)
 	}
+	if err := p.checkWorkers(o); err != nil {
+		return err
+	}
 	_, err := Resolve(p.Launch)
 	return err
+}
+
+// checkWorkers checks that workers are of one role or of both.
+func (p *Profile) checkWorkers(o *Object) error {
+	wrong := func(setting string, kind engine.Kind, allowed string) error {
+		return &engine.SettingError{Setting: setting, Kind: kind, Allowed: allowed}
+	}
+	_, plain := o.Get("workers")
+	role, roleGiven := o.Get("engine.worker_type")
+	switch split := p.PrefillWorkers > 0 || p.DecodeWorkers > 0; {
+	case !split:
+		return nil
+	case p.DecodeWorkers == 0:
+		return wrong("prefill_workers", engine.KindMissing, "needs decode_workers")
+	case p.PrefillWorkers == 0:
+		return wrong("decode_workers", engine.KindMissing, "needs prefill_workers")
+	case plain:
+		return wrong("workers", engine.KindConflict, "cannot be combined with prefill_workers and decode_workers")
+	case roleGiven && role != string(engine.Aggregated):
+		return wrong("engine.worker_type", engine.KindConflict, "cannot be combined with prefill_workers and decode_workers")
+	}
+	return nil
+}
+
+// Role returns the role of the workers, if they are of one.
+func (p *Profile) Role() engine.Role {
+	if role, ok := p.Launch.Get("engine.worker_type"); ok {
+		return engine.Role(fmt.Sprint(role))
+	}
+	return engine.Aggregated
 }
 
 // DefaultLoad is the load of which a profile says nothing but how many requests there are.
@@ -146,7 +186,7 @@ func (l *Load) settings() []loadSetting {
 	}
 	real := func(name string, x *float64) loadSetting { return loadSetting{name, float(x), decimal(*x)} }
 	return []loadSetting{
-		real("rate", &l.Rate), whole("concurrency", &l.Concurrency, 0), whole("sessions", &l.Sessions, 0),
+		real("rate", &l.Rate), whole("burst", &l.Burst, 0), whole("concurrency", &l.Concurrency, 0), whole("sessions", &l.Sessions, 0),
 		whole("max_in_flight", &l.MaxInFlight, 0),
 		whole("prompt_mean", &l.PromptMean, 1), whole("prompt_spread", &l.PromptSpread, 0),
 		whole("output_mean", &l.OutputMean, 1), whole("output_spread", &l.OutputSpread, 0),

@@ -95,10 +95,24 @@ func fromTOML(path string, v any) (any, error) {
 			return nil, nil
 		}
 		return v, nil
-	case bool, []any:
+	case []any:
+		return each(v, func(item any) (any, error) { return fromTOML(path, item) })
+	case bool:
 		return v, nil
 	}
 	return nil, &engine.SettingError{Setting: path, Kind: engine.KindType, Allowed: "values of this type are not used here"}
+}
+
+// each converts the items of a list.
+func each(list []any, convert func(any) (any, error)) (any, error) {
+	out := make([]any, len(list))
+	for i, item := range list {
+		var err error
+		if out[i], err = convert(item); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // toTOML returns a value as it is encoded, the inverse of fromTOML.
@@ -118,6 +132,8 @@ func toTOML(path string, v any) (any, error) {
 		if unsigned[path] {
 			return v.String(), nil
 		}
+	case []any:
+		return each(v, func(item any) (any, error) { return toTOML(path, item) })
 	case bool, string:
 		return v, nil
 	}

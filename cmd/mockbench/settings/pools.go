@@ -55,7 +55,7 @@ var rolePair = [2]string{"--prefill-workers", "--decode-workers"}
 // pools settles how many workers of which role there are, and where they are registered.
 func (r *resolver) pools() error {
 	r.s.Model = Model{Path: r.v.Text("--model-path"), Name: r.v.Text("--model-name")}
-	if r.given(rolePair[0]) || r.given(rolePair[1]) {
+	if r.given(rolePair[0]) || r.given(rolePair[1]) || r.splitProfile() {
 		return r.twoPools()
 	}
 	role, err := r.role()
@@ -86,14 +86,33 @@ func (r *resolver) role() (engine.Role, error) {
 		return engine.PrefillRole, nil
 	case decode || mode == "decode":
 		return engine.DecodeRole, nil
+	case mode == "" && r.from != nil:
+		return r.from.Role(), nil
 	}
 	return engine.Aggregated, nil
 }
 
+// splitProfile reports whether the profile has workers of both roles and no flag says otherwise.
+func (r *resolver) splitProfile() bool {
+	if r.from == nil || r.from.PrefillWorkers == 0 {
+		return false
+	}
+	return !slices.ContainsFunc([]string{"--num-workers", "--disaggregation-mode", "--is-prefill-worker", "--is-decode-worker"}, r.given)
+}
+
+// ofProfile returns the workers of the profile in the order of rolePair, 0 if it does not say.
+func (r *resolver) ofProfile() [2]uint64 {
+	if r.from == nil {
+		return [2]uint64{}
+	}
+	return [2]uint64{uint64(r.from.PrefillWorkers), uint64(r.from.DecodeWorkers)}
+}
+
 // twoPools settles the workers of a process that has both roles.
 func (r *resolver) twoPools() error {
+	usual := r.ofProfile()
 	for i, name := range rolePair {
-		if !r.given(name) {
+		if !r.given(name) && usual[i] == 0 {
 			return &flags.UsageError{Text: fmt.Sprintf("%s: needs %s, the process then has workers of both roles", rolePair[1-i], name)}
 		}
 	}
@@ -103,7 +122,10 @@ func (r *resolver) twoPools() error {
 		}
 	}
 	for i, role := range []engine.Role{engine.PrefillRole, engine.DecodeRole} {
-		n, err := r.count(rolePair[i], 1, mostRanks)
+		n, err := usual[i], error(nil)
+		if r.given(rolePair[i]) {
+			n, err = r.count(rolePair[i], 1, mostRanks)
+		}
 		if err != nil {
 			return err
 		}
