@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"mockbench/cmd/mockbench/completion"
+	"mockbench/cmd/mockbench/configcmd"
 	"mockbench/cmd/mockbench/flags"
 	"mockbench/cmd/mockbench/replaycmd"
 )
@@ -13,6 +14,8 @@ import (
 func commands() []flags.Command {
 	return []flags.Command{
 		{Name: "replay", Args: "TRACE", Summary: "A trace or a synthetic load on simulated time", Flags: replaycmd.FlagSet, Run: replaycmd.Main},
+		{Name: "config", Args: "show|check", Summary: "What settings come to and where each comes from; checks of files",
+			Words: configcmd.Words, WorkerFlags: true, Run: configcmd.Main},
 		{Name: "completion", Args: "SHELL", Summary: "Script that completes command lines in bash, zsh, fish or powershell",
 			Words: completion.Shells, Run: completion.Main},
 		{Name: "help", Args: "[COMMAND]", Summary: "This text, or the help of a command", Run: help},

@@ -2,7 +2,6 @@
 package app
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,8 +21,6 @@ import (
 const (
 	exitOK      = 0
 	exitError   = 1
-	exitUsage   = 2
-	exitProfile = 104
 	exitAborted = 105
 	exitHangup  = 129
 )
@@ -76,11 +73,7 @@ func fail(w io.Writer, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	status := flags.Fail(w, "mockbench", err)
-	if profile := (*settings.ProfileError)(nil); errors.As(err, &profile) {
-		return exitProfile
-	}
-	return status
+	return flags.Fail(w, "mockbench", err)
 }
 
 // program is one run.

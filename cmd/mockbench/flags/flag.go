@@ -37,6 +37,8 @@ type Flag struct {
 	Field   string // where the value lands in the engine JSON, if it simply lands there
 	Help    string // one sentence
 
+	// InEngine marks a flag that lands in the engine JSON together with others.
+	InEngine   bool
 	Null       bool   // the texts "None" and "" mean unset
 	ReplacedBy string // deprecated since this does the job
 	Until      string // the version that will be without it, as the reference names it; empty if it names none
@@ -91,6 +93,19 @@ type Value struct {
 
 // Given reports whether the value comes from the command line or the environment.
 func (v Value) Given() bool { return v.Source != FromDefault }
+
+// Number returns the value of a flag that takes a number and was given one.
+func (v Value) Number() (x float64, ok bool) {
+	switch {
+	case v.Unset:
+	case v.Flag.Kind == Int && v.Int != nil:
+		x, _ = v.Int.Float64()
+		return x, true
+	case v.Flag.Kind == Float:
+		return v.Float, true
+	}
+	return 0, false
+}
 
 // Values are the values of all flags of a command line.
 type Values struct {

@@ -67,14 +67,17 @@ func Help(w io.Writer, commands []Command) {
 	fmt.Fprint(w, "\n"+notes)
 }
 
-// Fail reports an error and returns its exit status: 2 for a *UsageError, which a hint precedes, else 1. program is the
-// name of the program or of one of its commands.
+// Fail reports an error and returns its exit status: 2 for a *UsageError, which a hint precedes, the status that the
+// error has of its own, else 1. program is the name of the program or of one of its commands.
 func Fail(w io.Writer, program string, err error) int {
 	if usage := (*UsageError)(nil); errors.As(err, &usage) {
 		fmt.Fprintf(w, "usage: %s [flags] (--help lists all flags)\n%s: error: %v\n", program, program, err)
 		return 2
 	}
 	fmt.Fprintf(w, "error: %v\n", err)
+	if own := (interface{ ExitStatus() int })(nil); errors.As(err, &own) {
+		return own.ExitStatus()
+	}
 	return 1
 }
 

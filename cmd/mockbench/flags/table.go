@@ -34,7 +34,7 @@ var engineFlags = []*Flag{
 	{Name: "--kv-cache-dtype", Kind: String, Arg: "TYPE", Default: "auto", Group: GroupEngine,
 		Allowed: []string{"auto", "bfloat16", "fp8", "fp8_ds_mla", "fp8_e4m3", "fp8_e5m2", "fp8_inc"},
 		Help:    "Type of cached values, used to compute their size."},
-	{Name: "--kv-bytes-per-token", Kind: Int, Arg: "BYTES", Group: GroupEngine,
+	{Name: "--kv-bytes-per-token", InEngine: true, Kind: Int, Arg: "BYTES", Group: GroupEngine,
 		Help: "Size of the cached values of a token; computed from the model's config.json if not given."},
 	{Name: "--max-num-seqs", Kind: Int, Arg: "N", Default: "256", Group: GroupEngine, Field: "engine.max_num_seqs",
 		Help: "Requests that run at once."},
@@ -51,16 +51,16 @@ var engineFlags = []*Flag{
 		Help: "Time a worker needs before it can serve; it is registered afterwards."},
 	{Name: "--data-parallel-size", Kind: Int, Arg: "N", Group: GroupEngine, Field: "dp_size", Help: "Ranks of a worker (1)."},
 
-	{Name: "--num-host-blocks", Kind: Int, Arg: "N", Group: GroupHost, Help: "Host (G2) blocks of a rank; switches offload on."},
-	{Name: "--host-offload-d2h-bandwidth-gbps", Kind: Float, Arg: "GBPS", Group: GroupHost,
+	{Name: "--num-host-blocks", InEngine: true, Kind: Int, Arg: "N", Group: GroupHost, Help: "Host (G2) blocks of a rank; switches offload on."},
+	{Name: "--host-offload-d2h-bandwidth-gbps", InEngine: true, Kind: Float, Arg: "GBPS", Group: GroupHost,
 		Help: "Device to host bandwidth in GB/s (32); 0 is unlimited."},
-	{Name: "--host-offload-h2d-bandwidth-gbps", Kind: Float, Arg: "GBPS", Group: GroupHost,
+	{Name: "--host-offload-h2d-bandwidth-gbps", InEngine: true, Kind: Float, Arg: "GBPS", Group: GroupHost,
 		Help: "Host to device bandwidth in GB/s (32); 0 is unlimited."},
 
-	{Name: "--planner-profile-data", Kind: String, Arg: "PATH", Group: GroupTiming,
+	{Name: "--planner-profile-data", InEngine: true, Kind: String, Arg: "PATH", Group: GroupTiming,
 		Help: "Measured pass times: an NPZ file (see mockbench calibrate) or a profiler's results directory."},
-	{Name: "--ais-perf-model", Aliases: []string{"--aic-perf-model"}, Group: GroupTiming, Help: "Pass times from an AIS performance database.", Later: "all"},
-	{Name: "--ais-perf-config", Kind: String, Arg: "JSON|FILE", Group: GroupTiming, Help: "The whole AIS descriptor.", Later: "all"},
+	{Name: "--ais-perf-model", InEngine: true, Aliases: []string{"--aic-perf-model"}, Group: GroupTiming, Help: "Pass times from an AIS performance database.", Later: "all"},
+	{Name: "--ais-perf-config", InEngine: true, Kind: String, Arg: "JSON|FILE", Group: GroupTiming, Help: "The whole AIS descriptor.", Later: "all"},
 	ais("--ais-system", String, "NAME", "", "GPU system of the AIS descriptor."),
 	ais("--ais-backend", String, "NAME", "", "Backend of the AIS descriptor; the engine type if not given."),
 	ais("--ais-backend-version", String, "VERSION", "", "Backend version of the AIS descriptor."),
@@ -79,13 +79,13 @@ var engineFlags = []*Flag{
 	mtp("--ais-nextn-accept-rates", String, "R,R,...", "", "engine.aic_nextn_accept_rates", "Acceptance rate of each draft token."),
 	{Name: "--ais-mtp-seed", Aliases: []string{"--aic-mtp-seed"}, Kind: Int, Arg: "N", Default: "42", Group: GroupOutput,
 		Field: "engine.aic_mtp_seed", Help: "Seed of the draft acceptance."},
-	{Name: "--reasoning", Kind: String, Arg: "JSON", Group: GroupOutput, Help: "Reasoning span: start and end token ids and its share of the output."},
+	{Name: "--reasoning", InEngine: true, Kind: String, Arg: "JSON", Group: GroupOutput, Help: "Reasoning span: start and end token ids and its share of the output."},
 	{Name: "--response-replay-trace-path", Kind: String, Arg: "FILE", Group: GroupOutput, Field: "dynamo.response_replay_trace_path",
 		Help: "Planned output tokens from a trace file."},
 
-	{Name: "--sglang-schedule-policy", Kind: String, Arg: "POLICY", Group: GroupSGLang,
+	{Name: "--sglang-schedule-policy", InEngine: true, Kind: String, Arg: "POLICY", Group: GroupSGLang,
 		Words: []string{"fifo", "lpm"}, Help: "Order of the waiting queue: fifo or lpm."},
-	{Name: "--sglang-page-size", Kind: Int, Arg: "TOKENS", Group: GroupSGLang, ReplacedBy: "--block-size",
+	{Name: "--sglang-page-size", InEngine: true, Kind: Int, Arg: "TOKENS", Group: GroupSGLang, ReplacedBy: "--block-size",
 		Until: NextVersion, Help: "Tokens in a KV block."},
 	{Name: "--sglang-max-prefill-tokens", Kind: Int, Arg: "N", Group: GroupSGLang, Field: "engine.sglang.max_prefill_tokens",
 		Help: "Prefill token budget of a pass (16384)."},
@@ -102,7 +102,7 @@ var engineFlags = []*Flag{
 
 func ais(name string, kind Kind, arg, def, help string) *Flag {
 	return &Flag{Name: name, Aliases: []string{"--aic" + name[len("--ais"):]}, Kind: kind, Arg: arg, Default: def,
-		Group: GroupTiming, Help: help}
+		Group: GroupTiming, InEngine: true, Help: help}
 }
 
 func mtp(name string, kind Kind, arg, def, field, help string) *Flag {

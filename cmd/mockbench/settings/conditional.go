@@ -63,7 +63,7 @@ func (r *resolver) conditional(kv *profiles.Object) error {
 		}
 		for _, key := range o.Keys() {
 			value, _ := o.Get(key)
-			kv.Set("conditional_disagg_"+key, value)
+			r.setRouter(kv, "conditional_disagg_"+key, value, Origin(v))
 		}
 	}
 	policy, _ := kv.Get("conditional_disagg_policy")

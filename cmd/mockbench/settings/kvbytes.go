@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"os"
+	"path/filepath"
 
 	"mockbench/profiles/kvbytes"
 )
@@ -27,6 +28,14 @@ func (r *resolver) kvBytes() (fmt.Stringer, error) {
 	}
 	r.warnOfSize(layout)
 	return big.NewInt(layout.Bytes), nil
+}
+
+// kvBytesOrigin says where that size comes from.
+func (r *resolver) kvBytesOrigin() string {
+	if v := r.v.Get("--kv-bytes-per-token"); v.Given() {
+		return Origin(v)
+	}
+	return "computed from " + filepath.Join(r.s.Model.Path, "config.json")
 }
 
 // warnOfSize tells where the computed size is known to be off.

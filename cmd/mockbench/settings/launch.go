@@ -35,11 +35,11 @@ func (r *resolver) launch() error {
 		return err
 	}
 	if kvBytes != nil {
-		o.Set("engine.kv_transfer_bytes_per_token", profiles.Number(kvBytes.String()))
+		r.set(o, "engine.kv_transfer_bytes_per_token", profiles.Number(kvBytes.String()), r.kvBytesOrigin())
 	}
 	if err := r.launchPools(o); err != nil {
 		if path != "" {
-			return fmt.Errorf("--extra-engine-args %s: %w", path, err)
+			return fmt.Errorf("--extra-engine-args: %w", located(path, r.file, err))
 		}
 		return r.named(err)
 	}
@@ -87,6 +87,8 @@ func (r *resolver) fromFile(path string) (*profiles.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--extra-engine-args: %w", err)
 	}
+	r.file = data
+	Leaves(o, func(name string, _ any) { r.s.Origins[name] = "--extra-engine-args " + path })
 	return o, nil
 }
 
@@ -95,12 +97,13 @@ func (r *resolver) fromFlags(kvBytes fmt.Stringer) (*profiles.Object, error) {
 	o := profiles.NewObject()
 	if r.from != nil {
 		o = r.from.Launch.Clone()
+		r.fromProfile(o)
 	}
 	if _, ok := o.Get("dynamo.enable_local_indexer"); !ok {
 		o.Set("dynamo.enable_local_indexer", true)
 	}
-	if role := r.s.Pools[0].Role; role != engine.Aggregated || r.given("--disaggregation-mode") {
-		o.Set("engine.worker_type", string(role))
+	if from := r.roleOrigin(); from != FromDefault {
+		r.set(o, "engine.worker_type", string(r.s.Pools[0].Role), from)
 	}
 	for _, f := range flags.All() {
 		if v := r.v.Get(f.Name); f.Field != "" && v.Given() {
@@ -108,7 +111,7 @@ func (r *resolver) fromFlags(kvBytes fmt.Stringer) (*profiles.Object, error) {
 			if err != nil {
 				return nil, err
 			}
-			o.Set(f.Field, n)
+			r.set(o, f.Field, n, Origin(v))
 		}
 	}
 	for _, step := range []func(*profiles.Object) error{r.sglang, r.ais, r.reasoning} {
@@ -141,10 +144,10 @@ func (r *resolver) sglang(o *profiles.Object) error {
 		if word == "fcfs" {
 			word = "fifo"
 		}
-		o.Set("engine.sglang.schedule_policy", word)
+		r.set(o, "engine.sglang.schedule_policy", word, Origin(p))
 	}
 	if p := r.v.Get("--sglang-page-size"); p.Given() && r.v.Text("--engine-type") == "sglang" {
-		o.Set("engine.block_size", profiles.Number(p.Int.String()))
+		r.set(o, "engine.block_size", profiles.Number(p.Int.String()), Origin(p))
 	}
 	return nil
 }
@@ -158,7 +161,7 @@ func (r *resolver) reasoning(o *profiles.Object) error {
 	if err != nil {
 		return err
 	}
-	o.Set("dynamo.reasoning", v)
+	r.set(o, "dynamo.reasoning", v, "flag --reasoning")
 	return nil
 }
 
@@ -177,11 +180,11 @@ func (r *resolver) hostOffload(o *profiles.Object, kvBytes fmt.Stringer) error {
 			if err != nil {
 				return err
 			}
-			o.Set(path, n)
+			r.set(o, path, n, Origin(v))
 		}
 	}
 	if kvBytes != nil {
-		o.Set("engine.kv_cache_bytes_per_token", profiles.Number(kvBytes.String()))
+		r.set(o, "engine.kv_cache_bytes_per_token", profiles.Number(kvBytes.String()), r.kvBytesOrigin())
 	}
 	return nil
 }

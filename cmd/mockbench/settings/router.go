@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"mockbench/cmd/mockbench/flags"
 	"mockbench/profiles"
@@ -20,12 +21,34 @@ type Router struct {
 	defaults *profiles.Object // of mode kv
 }
 
-// routerSetting is one setting of the KV-aware router.
+// routerSetting is one setting of a router.
 type routerSetting struct {
-	name      string // in a policy file and in the card
-	flag      string // empty if only a policy file sets it
-	low, high float64
-	wire      wireRule
+	name string // in a policy file and in the card
+	flag string // empty if only a policy file sets it
+	bounds
+	wire wireRule
+}
+
+// bounds are those of a number, both allowed.
+type bounds struct{ low, high float64 }
+
+var (
+	noNumber = bounds{}
+	natural  = bounds{0, math.Inf(1)}
+	positive = bounds{1, math.Inf(1)}
+	share    = bounds{0, 1}
+	year     = bounds{1, 365 * 24 * 3600} // in seconds
+)
+
+// check returns an error for a number outside the bounds; name is how it was given.
+func (b bounds) check(name, given string, x float64) error {
+	switch {
+	case !math.IsInf(x, 0) && x >= b.low && x <= b.high:
+		return nil
+	case math.IsInf(b.high, 1):
+		return wrongFlag(name, given, fmt.Sprintf("must be finite and at least %g", b.low))
+	}
+	return wrongFlag(name, given, fmt.Sprintf("must be between %g and %g", b.low, b.high))
 }
 
 // wireRule says when a setting appears in the card.
@@ -37,49 +60,56 @@ const (
 	never
 )
 
-var inf = math.Inf(1)
+// commonSettings are those of every mode.
+var commonSettings = []routerSetting{
+	{"active_decode_blocks_threshold", "--active-decode-blocks-threshold", share, always},
+	{"active_prefill_tokens_threshold", "--active-prefill-tokens-threshold", natural, always},
+	{"active_prefill_tokens_threshold_frac", "--active-prefill-tokens-threshold-frac", natural, always},
+	{"session_affinity_ttl_secs", "--router-session-affinity-ttl-secs", year, always},
+	{"session_affinity_mode", "--router-session-affinity-mode", noNumber, always},
+}
 
-// routerSettings are in the order of the card.
+// routerSettings are those of mode kv in the order of the card.
 var routerSettings = []routerSetting{
-	{"overlap_score_weight", "--router-kv-overlap-score-weight", 0, inf, never},
-	{"overlap_score_credit", "--router-kv-overlap-score-credit", 0, inf, always},
-	{"overlap_score_credit_decay", "--router-kv-overlap-score-credit-decay", 0, inf, always},
-	{"prefill_load_scale", "--router-prefill-load-scale", 0, inf, always},
-	{"decode_active_request_weight", "--router-decode-active-request-weight", 0, inf, changed},
-	{"host_cache_hit_weight", "--router-host-cache-hit-weight", 0, 1, always},
-	{"disk_cache_hit_weight", "--router-disk-cache-hit-weight", 0, 1, always},
-	{"router_temperature", "--router-temperature", 0, inf, always},
-	{"use_kv_events", "--router-kv-events", 0, 0, always},
-	{"router_replica_sync", "--router-replica-sync", 0, 0, always},
-	{"router_track_active_blocks", "--router-track-active-blocks", 0, 0, always},
-	{"router_track_output_blocks", "--router-track-output-blocks", 0, 0, always},
-	{"router_assume_kv_reuse", "--router-assume-kv-reuse", 0, 0, always},
-	{"router_track_prefill_tokens", "--router-track-prefill-tokens", 0, 0, always},
-	{"router_tracking_hash", "--router-tracking-hash", 0, 0, changed},
-	{"router_tracking_key_file", "--router-tracking-key-file", 0, 0, changed},
-	{"router_tracking_key_id", "--router-tracking-key-id", 0, 0, changed},
-	{"router_prefill_load_model", "--router-prefill-load-model", 0, 0, always},
-	{"router_ttl_secs", "--router-ttl-secs", 0, inf, always},
-	{"router_approximate_cache_policy", "--router-approximate-cache-policy", 0, 0, never},
-	{"router_queue_threshold", "--router-queue-threshold", 0, inf, always},
-	{"router_policy_config", "--router-policy-config", 0, 0, always},
-	{"router_event_threads", "--router-event-threads", 1, inf, always},
-	{"skip_initial_worker_wait", "", 0, 0, always},
-	{"router_queue_policy", "--router-queue-policy", 0, 0, always},
-	{"use_remote_indexer", "--use-remote-indexer", 0, 0, always},
-	{"serve_indexer", "", 0, 0, always},
-	{"enable_session_prefix_index", "--enable-session-prefix-index", 0, 0, changed},
-	{"shared_cache_multiplier", "--shared-cache-multiplier", 0, 1, changed},
-	{"shared_cache_type", "--shared-cache-type", 0, 0, always},
-	{"router_predicted_ttl_secs", "--router-predicted-ttl-secs", 0, inf, always},
-	{"router_prefill_policy", "--router-prefill-policy", 0, 0, never},
-	{"router_decode_policy", "--router-decode-policy", 0, 0, never},
-	{"conditional_disagg_enabled", "--router-conditional-disagg", 0, 0, changed},
-	{"conditional_disagg_policy", "", 0, 0, changed},
-	{"conditional_disagg_eff_isl_threshold", "", 0, inf, changed},
-	{"conditional_disagg_eff_isl_ratio_threshold", "", 0, inf, changed},
-	{"conditional_disagg_prefill_busy_threshold", "", 0, inf, changed},
-	{"conditional_disagg_decode_busy_threshold", "", 0, inf, changed},
+	{"overlap_score_weight", "--router-kv-overlap-score-weight", natural, never},
+	{"overlap_score_credit", "--router-kv-overlap-score-credit", natural, always},
+	{"overlap_score_credit_decay", "--router-kv-overlap-score-credit-decay", natural, always},
+	{"prefill_load_scale", "--router-prefill-load-scale", natural, always},
+	{"decode_active_request_weight", "--router-decode-active-request-weight", natural, changed},
+	{"host_cache_hit_weight", "--router-host-cache-hit-weight", share, always},
+	{"disk_cache_hit_weight", "--router-disk-cache-hit-weight", share, always},
+	{"router_temperature", "--router-temperature", natural, always},
+	{"use_kv_events", "--router-kv-events", noNumber, always},
+	{"router_replica_sync", "--router-replica-sync", noNumber, always},
+	{"router_track_active_blocks", "--router-track-active-blocks", noNumber, always},
+	{"router_track_output_blocks", "--router-track-output-blocks", noNumber, always},
+	{"router_assume_kv_reuse", "--router-assume-kv-reuse", noNumber, always},
+	{"router_track_prefill_tokens", "--router-track-prefill-tokens", noNumber, always},
+	{"router_tracking_hash", "--router-tracking-hash", noNumber, changed},
+	{"router_tracking_key_file", "--router-tracking-key-file", noNumber, changed},
+	{"router_tracking_key_id", "--router-tracking-key-id", noNumber, changed},
+	{"router_prefill_load_model", "--router-prefill-load-model", noNumber, always},
+	{"router_ttl_secs", "--router-ttl-secs", natural, always},
+	{"router_approximate_cache_policy", "--router-approximate-cache-policy", noNumber, never},
+	{"router_queue_threshold", "--router-queue-threshold", natural, always},
+	{"router_policy_config", "--router-policy-config", noNumber, always},
+	{"router_event_threads", "--router-event-threads", positive, always},
+	{"skip_initial_worker_wait", "", noNumber, always},
+	{"router_queue_policy", "--router-queue-policy", noNumber, always},
+	{"use_remote_indexer", "--use-remote-indexer", noNumber, always},
+	{"serve_indexer", "", noNumber, always},
+	{"enable_session_prefix_index", "--enable-session-prefix-index", noNumber, changed},
+	{"shared_cache_multiplier", "--shared-cache-multiplier", share, changed},
+	{"shared_cache_type", "--shared-cache-type", noNumber, always},
+	{"router_predicted_ttl_secs", "--router-predicted-ttl-secs", natural, always},
+	{"router_prefill_policy", "--router-prefill-policy", noNumber, never},
+	{"router_decode_policy", "--router-decode-policy", noNumber, never},
+	{"conditional_disagg_enabled", "--router-conditional-disagg", noNumber, changed},
+	{"conditional_disagg_policy", "", noNumber, changed},
+	{"conditional_disagg_eff_isl_threshold", "", natural, changed},
+	{"conditional_disagg_eff_isl_ratio_threshold", "", natural, changed},
+	{"conditional_disagg_prefill_busy_threshold", "", natural, changed},
+	{"conditional_disagg_decode_busy_threshold", "", natural, changed},
 }
 
 // routerModes translates flag words to card words.
@@ -98,85 +128,67 @@ func (r *resolver) router() error {
 	if _, ok := routerModes[mode.Text]; !ok {
 		return wrongFlag(mode.Spelling, strconv.Quote(mode.Text), "allowed: round-robin, random, power-of-two, kv, direct, least-loaded, device-aware-weighted")
 	}
-	common, err := r.commonRouter()
-	if err != nil {
+	common := routerDefaults(commonSettings)
+	if err := r.routerFlags(common, commonSettings); err != nil {
 		return err
 	}
-	r.s.Router = &Router{Mode: mode.Text, Common: common, defaults: routerDefaults()}
-	if mode.Text == "kv" {
-		r.s.Router.KV, err = r.kvRouter()
-	}
-	return err
-}
-
-// commonRouter reads the settings of every mode.
-func (r *resolver) commonRouter() (*profiles.Object, error) {
-	o := profiles.NewObject()
-	for _, f := range []struct {
-		key, flag string
-		low, high float64
-	}{
-		{"active_decode_blocks_threshold", "--active-decode-blocks-threshold", 0, 1},
-		{"active_prefill_tokens_threshold", "--active-prefill-tokens-threshold", 0, inf},
-		{"active_prefill_tokens_threshold_frac", "--active-prefill-tokens-threshold-frac", 0, inf},
-		{"session_affinity_ttl_secs", "--router-session-affinity-ttl-secs", 1, 365 * 24 * 3600},
-	} {
-		v := r.v.Get(f.flag)
-		if !v.Given() || v.Unset {
-			o.Set(f.key, nil)
-			continue
-		}
-		if err := within(v.Spelling, v, f.low, f.high); err != nil {
-			return nil, err
-		}
-		value, err := jsonValue(v)
-		if err != nil {
-			return nil, err
-		}
-		o.Set(f.key, value)
-	}
-	o.Set("session_affinity_mode", r.v.Text("--router-session-affinity-mode"))
-	return o, nil
-}
-
-// within checks the range of a number.
-func within(name string, v flags.Value, low, high float64) error {
-	var x float64
-	switch v.Flag.Kind {
-	case flags.Int:
-		x, _ = v.Int.Float64()
-	case flags.Float:
-		x = v.Float
-	default:
+	r.s.Origins["--router-mode"] = Origin(mode)
+	r.s.Router = &Router{Mode: mode.Text, Common: common, defaults: kvDefaults()}
+	if mode.Text != "kv" {
 		return nil
 	}
-	if math.IsNaN(x) || math.IsInf(x, 0) || x < low || x > high {
-		return wrongFlag(name, v.Text, rangeText(low, high))
+	kv := kvDefaults()
+	r.s.Router.KV = kv
+	return r.kvRouter(kv)
+}
+
+// routerFlags stores the settings that were given, after a look at their range.
+func (r *resolver) routerFlags(o *profiles.Object, settings []routerSetting) error {
+	for _, s := range settings {
+		if s.flag == "" || !r.v.Get(s.flag).Given() {
+			continue
+		}
+		v := r.v.Get(s.flag)
+		if x, isNumber := v.Number(); isNumber {
+			if err := s.check(v.Spelling, v.Text, x); err != nil {
+				return err
+			}
+		}
+		value, err := routerValue(v)
+		if err != nil {
+			return err
+		}
+		r.setRouter(o, s.name, value, Origin(v))
 	}
 	return nil
 }
 
-func rangeText(low, high float64) string {
-	if math.IsInf(high, 1) {
-		return fmt.Sprintf("must be finite and at least %g", low)
-	}
-	return fmt.Sprintf("must be between %g and %g", low, high)
+// setRouter stores a setting of the router and where it comes from.
+func (r *resolver) setRouter(o *profiles.Object, name string, value any, from string) {
+	o.Set(name, value)
+	r.s.Origins["router."+name] = from
 }
 
-// routerDefaults returns the settings of mode kv that nobody touched.
-func routerDefaults() *profiles.Object {
+// routerDefaults returns the settings that nobody touched.
+func routerDefaults(settings []routerSetting) *profiles.Object {
 	o := profiles.NewObject()
-	for _, s := range routerSettings {
+	for _, s := range settings {
 		o.Set(s.name, nil)
-		switch {
-		case s.flag != "":
-			if v, err := routerValue(flags.Default(s.flag)); err == nil {
-				o.Set(s.name, v)
-			}
-		case s.name == "skip_initial_worker_wait" || s.name == "serve_indexer":
-			o.Set(s.name, false)
+		if s.flag == "" {
+			continue
+		}
+		if v, err := routerValue(flags.Default(s.flag)); err == nil {
+			o.Set(s.name, v)
 		}
 	}
+	return o
+}
+
+// kvDefaults returns those of mode kv; some have no flag.
+func kvDefaults() *profiles.Object {
+	o := routerDefaults(routerSettings)
+	o.Set("skip_initial_worker_wait", false)
+	o.Set("serve_indexer", false)
 	o.Set("conditional_disagg_policy", "isl_bounding")
 	o.Set("conditional_disagg_eff_isl_threshold", profiles.Number("2048"))
 	o.Set("conditional_disagg_eff_isl_ratio_threshold", profiles.Number("0.7"))
@@ -195,50 +207,36 @@ func routerValue(v flags.Value) (any, error) {
 }
 
 // kvRouter reads and checks the settings of mode kv: flags, then the preset, then the policy file.
-func (r *resolver) kvRouter() (*profiles.Object, error) {
-	o := routerDefaults()
-	for _, s := range routerSettings {
-		if s.flag == "" || !r.v.Get(s.flag).Given() {
-			continue
-		}
-		v := r.v.Get(s.flag)
-		if !v.Unset {
-			if err := within(v.Spelling, v, s.low, s.high); err != nil {
-				return nil, err
-			}
-		}
-		value, err := routerValue(v)
-		if err != nil {
-			return nil, err
-		}
-		o.Set(s.name, value)
+func (r *resolver) kvRouter(o *profiles.Object) error {
+	if err := r.routerFlags(o, routerSettings); err != nil {
+		return err
 	}
 	if r.v.On("--load-aware") {
-		loadAware(o)
+		r.loadAware(o)
 	}
 	if err := r.conditional(o); err != nil {
-		return nil, err
+		return err
 	}
 	if path := r.v.Text("--router-policy-config"); path != "" {
-		if err := policyFile(o, path); err != nil {
-			return nil, fmt.Errorf("--router-policy-config: %w", err)
+		if err := r.policyFile(o, path); err != nil {
+			return fmt.Errorf("--router-policy-config: %w", err)
 		}
 	}
-	return o, checkRouter(o)
+	return checkRouter(o)
 }
 
 // loadAware routes by load and knows nothing of caches.
-func loadAware(o *profiles.Object) {
+func (r *resolver) loadAware(o *profiles.Object) {
 	zero := profiles.Number("0.0")
 	for name, v := range map[string]any{"overlap_score_credit": zero, "use_kv_events": false, "router_track_active_blocks": true,
 		"router_track_prefill_tokens": true, "router_assume_kv_reuse": false, "use_remote_indexer": false,
 		"shared_cache_multiplier": zero, "shared_cache_type": "none", "router_predicted_ttl_secs": nil} {
-		o.Set(name, v)
+		r.setRouter(o, name, v, Origin(r.v.Get("--load-aware")))
 	}
 }
 
 // policyFile reads the router section of a policy file over the flags.
-func policyFile(o *profiles.Object, path string) error {
+func (r *resolver) policyFile(o *profiles.Object, path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -261,13 +259,16 @@ func policyFile(o *profiles.Object, path string) error {
 			return fmt.Errorf("%s: router.%s: no such setting", path, key)
 		}
 		v, _ := router.Get(key)
-		s := routerSettings[i]
 		if n, isNumber := v.(json.Number); isNumber {
-			if x, err := n.Float64(); err != nil || x < s.low || x > s.high {
-				return fmt.Errorf("%s: router.%s: got %s, %s", path, key, n, rangeText(s.low, s.high))
+			x, err := n.Float64()
+			if err == nil {
+				err = routerSettings[i].check("router."+key, n.String(), x)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", path, err)
 			}
 		}
-		o.Set(key, v)
+		r.setRouter(o, key, v, "--router-policy-config "+path)
 	}
 	return nil
 }
@@ -308,9 +309,9 @@ func (r *Router) Card() *profiles.Object {
 			wire.Set(s.name, v)
 		}
 	}
-	for _, name := range []string{"active_decode_blocks_threshold", "active_prefill_tokens_threshold", "active_prefill_tokens_threshold_frac"} {
-		if v, _ := r.Common.Get(name); v != nil {
-			thresholds.Set(name, v)
+	for _, c := range commonSettings {
+		if v, _ := r.Common.Get(c.name); v != nil && strings.HasPrefix(c.name, "active_") {
+			thresholds.Set(c.name, v)
 		}
 	}
 	o.Set("router_mode", routerModes[r.Mode])

@@ -32,6 +32,8 @@ type Settings struct {
 	Quirks   bool          // the reference's behaviour where it harms its users
 	Screen   Screen
 
+	Origins Origins // of the settings of Launch and, by name of the flag, of those that another flag or the profile gave
+
 	// Deprecations are notes that the reference prints too; Warnings are our own. One sentence each.
 	Deprecations []string
 	Warnings     []string
@@ -70,6 +72,9 @@ type ProfileError struct{ Err error }
 func (e *ProfileError) Error() string { return e.Err.Error() }
 func (e *ProfileError) Unwrap() error { return e.Err }
 
+// ExitStatus is the status of a run that ends with this error.
+func (e *ProfileError) ExitStatus() int { return 104 }
+
 // Bare says what a command line without any flag of the reference means.
 type Bare bool
 
@@ -82,7 +87,7 @@ const (
 // Resolve checks the values of a command line and returns the settings of the run. Errors are *flags.UsageError,
 // *ProfileError, or any other error for a wrong setting; all are one line.
 func Resolve(v *flags.Values, lookup func(string) (string, bool), bare Bare) (*Settings, error) {
-	r := resolver{v: v, lookup: lookup, bare: bare, s: &Settings{}}
+	r := resolver{v: v, lookup: lookup, bare: bare, s: &Settings{Origins: Origins{}}}
 	for _, step := range []func() error{
 		r.run, r.screen, r.deprecations, r.profile, r.pools, r.planes, r.ports, r.launch, r.stagger, r.router, r.strict,
 	} {
@@ -100,6 +105,7 @@ type resolver struct {
 	bare   Bare
 	s      *Settings
 	from   *profiles.Profile // nil if none
+	file   []byte            // text of --extra-engine-args
 }
 
 func (r *resolver) warn(format string, args ...any) {
@@ -215,9 +221,15 @@ func (r *resolver) profile() error {
 		r.warn("profile %s is your own, %s, which hides the shipped one", name, source.Path)
 	}
 	r.from, r.s.Profile = p, p.Name
-	if !r.given("--discovery-backend") {
+	whole := profiles.NewObject()
+	if !r.given("--discovery-backend") && p.Load != nil {
 		r.s.Load = p.Load
+		if whole, err = LoadSettings(p.Load); err != nil {
+			return err
+		}
 	}
+	whole.Set("workers", nil)
+	r.fromProfile(whole)
 	return nil
 }
 
