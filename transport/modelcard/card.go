@@ -72,6 +72,7 @@ type Options struct {
 	Model           Model
 	Name            string // name in answers; "" is the model's own
 	Engine          engine.Config
+	Role            engine.Role // as registered; empty is the engine's, from which a file can make it differ
 	Ranks           int
 	LocalIndexer    bool // KV events can be asked for again
 	SGLangGenerate  bool
@@ -103,8 +104,12 @@ func New(o Options) (*Card, error) {
 
 // describe fills in what does not come from the model's files.
 func (c *Card) describe(o Options) {
-	c.WorkerType = string(o.Engine.Role)
-	switch o.Engine.Role {
+	role := o.Role
+	if role == "" {
+		role = o.Engine.Role
+	}
+	c.WorkerType = string(role)
+	switch role {
 	case engine.PrefillRole:
 		c.Needs, c.ModelType = [][]string{{"decode"}}, ""
 	case engine.DecodeRole:

@@ -58,8 +58,11 @@ type Stats struct {
 	Dropped      uint64 // batches lost by slow subscribers, gone ones included
 }
 
-// PortOf returns the port of one rank, given the port of its worker's first rank.
+// PortOf returns the port of one rank, given the port of its worker's first rank. With 0 the system chooses each.
 func PortOf(base, rank int) (int, error) {
+	if base == 0 {
+		return 0, nil
+	}
 	if p := base + rank; base >= 1 && rank >= 0 && p <= 65535 {
 		return p, nil
 	}

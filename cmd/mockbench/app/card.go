@@ -44,9 +44,9 @@ func (s *serving) makeCard(p *pool) (*modelcard.Card, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := modelcard.Options{Model: s.model, Name: s.p.s.Model.Name, Engine: l.Engine, Ranks: int(l.DPSize),
-		LocalIndexer: l.Dynamo.EnableLocalIndexer, Topology: topology, StableRoutingID: os.Getenv("DYN_STABLE_ROUTING_ID")}
-	if s.p.s.Model.Path == "" {
+	o := modelcard.Options{Model: s.model, Name: s.p.s.Model.Name, Engine: l.Engine, Role: p.Role, Ranks: int(l.DPSize),
+		LocalIndexer: l.Dynamo.EnableLocalIndexer, SGLangGenerate: s.p.s.SGLangGenerate, Topology: topology, StableRoutingID: os.Getenv("DYN_STABLE_ROUTING_ID")}
+	if s.p.s.Model.Path == "" && !s.p.s.Model.NoName {
 		o.Name = s.name()
 	}
 	if s.p.s.Router != nil {
@@ -60,6 +60,9 @@ func (s *serving) makeCard(p *pool) (*modelcard.Card, error) {
 	card, err := modelcard.New(o)
 	if err != nil {
 		return nil, err
+	}
+	if s.p.s.Model.NoName {
+		card.DisplayName, card.Slug = "", ""
 	}
 	if o.SelfHost != "" {
 		s.offerFiles(p, o, card)

@@ -72,8 +72,8 @@ func (p *program) run() int {
 }
 
 // start brings everything up. A signal meanwhile ends the program as if it did not handle signals, but not before what
-// was registered is withdrawn.
-func (p *program) start(signals <-chan os.Signal) (*job, os.Signal, error) {
+// was registered is withdrawn. One that comes when all is up is left to the run.
+func (p *program) start(signals chan os.Signal) (*job, os.Signal, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var j *job
@@ -93,6 +93,13 @@ func (p *program) start(signals <-chan os.Signal) (*job, os.Signal, error) {
 	case sig := <-signals:
 		cancel()
 		<-ready
+		if err == nil && !p.screen {
+			select {
+			case signals <- sig:
+			default: // full of others, which do the same
+			}
+			return j, nil, nil
+		}
 		if err == nil {
 			p.cleanUp(j)
 		}

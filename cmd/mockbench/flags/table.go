@@ -95,7 +95,7 @@ var engineFlags = []*Flag{
 		Help: "Most output tokens reserved at admission (4096)."},
 	{Name: "--sglang-schedule-conservativeness", Kind: Float, Arg: "X", Group: GroupSGLang,
 		Field: "engine.sglang.schedule_conservativeness", Help: "How carefully output is reserved (1.0)."},
-	{Name: "--sglang-generate", Group: GroupSGLang, Help: "Advertise the native SGLang generate interface.", Later: "all"},
+	{Name: "--sglang-generate", Group: GroupSGLang, Help: "Advertise SGLang's own generate interface."},
 	{Name: "--trtllm-capacity-scheduler-policy", Kind: String, Arg: "POLICY", Group: GroupSGLang,
 		Words: []string{"guaranteed_no_evict"}, Field: "engine.trtllm.capacity_scheduler_policy", Help: "Only guaranteed_no_evict."},
 }

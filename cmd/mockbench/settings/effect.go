@@ -2,6 +2,8 @@ package settings
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"mockbench/cmd/mockbench/flags"
@@ -76,7 +78,10 @@ func (r *resolver) replacedByFile() {
 func Refuse(v *flags.Values, s *Settings) error {
 	for _, f := range flags.All() {
 		given := v.Get(f.Name)
+		unused := s.Load != nil && f.Group == flags.GroupWorkers || s.Router == nil && f.Group == flags.GroupRouter
 		switch {
+		case !unused && given.Source == flags.FromEnv && len(f.Allowed) > 0 && !given.Unset && !slices.Contains(f.Allowed, given.Text):
+			return wrongFlag(given.Spelling, strconv.Quote(given.Text), "allowed: "+strings.Join(f.Allowed, ", "))
 		case f.Later == "" || given.Source == flags.FromDefault:
 		case s.Load != nil && f.Group == flags.GroupWorkers:
 		case f.Kind == flags.Switch && !given.On:

@@ -55,6 +55,7 @@ var rolePair = [2]string{"--prefill-workers", "--decode-workers"}
 // pools settles how many workers of which role there are, and where they are registered.
 func (r *resolver) pools() error {
 	r.s.Model = Model{Path: r.v.Text("--model-path"), Name: r.v.Text("--model-name")}
+	r.s.Model.NoName = r.given("--model-name") && r.s.Model.Name == ""
 	if r.given(rolePair[0]) || r.given(rolePair[1]) || r.splitProfile() {
 		return r.twoPools()
 	}

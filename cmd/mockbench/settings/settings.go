@@ -25,12 +25,14 @@ type Settings struct {
 	Load    *profiles.Load // built-in load, nil if requests come from a frontend
 	Profile string         // name of the profile, empty if none
 
-	Seed     uint64
-	Duration time.Duration // of the run, 0 is no limit
-	Requests uint64        // of the run, 0 is no limit
-	Report   string        // file, "-" for stdout, empty for none
-	Quirks   bool          // the reference's behaviour where it harms its users
-	Screen   Screen
+	Seed           uint64
+	Duration       time.Duration // of the run, 0 is no limit
+	Requests       uint64        // of the run, 0 is no limit
+	Report         string        // file, "-" for stdout, empty for none
+	SGLangGenerate bool          // the card offers SGLang's own interface
+
+	Quirks bool // the reference's behaviour where it harms its users
+	Screen Screen
 
 	Origins Origins // of the settings of Launch and, by name of the flag, of those that another flag or the profile gave
 
@@ -43,6 +45,8 @@ type Settings struct {
 type Model struct {
 	Path string // directory or hub id, empty for the built-in model
 	Name string // in API answers, empty for the path
+
+	NoName bool // the name was given, as the empty text
 }
 
 // Planes are the transports.
@@ -122,6 +126,7 @@ func wrongFlag(name, given, allowed string) error {
 
 func (r *resolver) run() (err error) {
 	s := r.s
+	s.SGLangGenerate = r.v.On("--sglang-generate")
 	s.Quirks, s.Report = r.v.On("--reference-quirks"), r.v.Text("--report")
 	if s.Duration, err = r.span("--duration"); err != nil {
 		return err
