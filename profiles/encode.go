@@ -15,8 +15,8 @@ import (
 // requests come from a frontend.
 func New(l *Launch, load *Load) *Profile { return &Profile{Workers: 1, Launch: l.given(), Load: load} }
 
-// given returns the settings of the launch that are not the defaults of its backend. Resolve of it, in a profile, gives
-// an equal launch.
+// given returns the settings of the launch that are not the defaults of its backend. A profile with them resolves to an
+// equal launch.
 func (l *Launch) given() *Object {
 	usual := &Launch{Engine: engine.DefaultConfig(l.Engine.Backend), DPSize: 1, TensorParallelSize: 1,
 		Dynamo: Dynamo{HandoffSessionTimeoutMS: defaultHandoffMS, EnableLocalIndexer: true}}
@@ -27,6 +27,10 @@ func (l *Launch) given() *Object {
 		o.Set("engine.num_gpu_blocks", number(l.Engine.NumGPUBlocks))
 	} else if _, ok := o.Get("engine.num_gpu_blocks"); ok {
 		o.Set("num_gpu_blocks_is_explicit", false)
+	}
+	if h := l.Engine.HostOffload; h != nil {
+		host, _ := o.Get("engine.native_host_offload")
+		o.Set("engine.native_host_offload", host.(*Object).without(hostObject(engine.DefaultHostOffload(0))))
 	}
 	return o
 }

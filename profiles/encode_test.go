@@ -158,7 +158,7 @@ func TestSavedProfilesAreReadUnchanged(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, data)
 		}
-		back, err := profiles.Resolve(again.Launch)
+		back, err := again.Resolve()
 		if err != nil {
 			t.Fatal(err)
 		}

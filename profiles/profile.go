@@ -107,14 +107,21 @@ func (p *Profile) read(o *Object) error {
 		}
 		p.Launch.put(k, o.values[k])
 	}
-	if _, ok := p.Launch.Get("dynamo.enable_local_indexer"); !ok {
-		p.Launch.Set("dynamo.enable_local_indexer", true)
-	}
 	if err := p.checkWorkers(o); err != nil {
 		return err
 	}
-	_, err := Resolve(p.Launch)
+	_, err := p.Resolve()
 	return err
+}
+
+// Resolve returns the configuration of a worker. Unlike in the JSON of the reference, a local indexer is on if nothing is
+// said.
+func (p *Profile) Resolve() (*Launch, error) {
+	o := p.Launch.Clone()
+	if _, ok := o.Get("dynamo.enable_local_indexer"); !ok {
+		o.Set("dynamo.enable_local_indexer", true)
+	}
+	return Resolve(o)
 }
 
 // checkWorkers checks that workers are of one role or of both.
