@@ -16,7 +16,7 @@ type Dispatcher struct {
 	cfg      Config
 	selector *Selector
 	index    *prefixindex.Index
-	active   *activeBlocks
+	active   activeBlocks
 	ranks    []Rank
 	loads    []Load
 	limit    float64 // prefill tokens above which a rank is busy; +Inf without queue
@@ -26,7 +26,7 @@ type Dispatcher struct {
 	arrivals uint64
 
 	matches    []prefixindex.Match // scratch
-	additional []int               // scratch
+	shared     []int               // scratch
 	candidates []Candidate         // scratch
 }
 
@@ -44,8 +44,9 @@ type DispatchOptions struct {
 // NewDispatcher returns a dispatcher that knows of no blocks and no requests. The configuration has been validated.
 func NewDispatcher(o DispatchOptions) *Dispatcher {
 	n := o.Workers * o.Ranks
-	d := &Dispatcher{cfg: o.Config, selector: NewSelector(o.Config.Model, o.BlockSize, o.Seed), index: prefixindex.New(n),
-		active: newActiveBlocks(n), limit: math.Inf(1), lag: o.EventLag, loads: make([]Load, n)}
+	d := &Dispatcher{cfg: o.Config, selector: NewSelector(o.Config.Model, o.BlockSize, o.Seed), index: prefixindex.New(n, activeSets),
+		limit: math.Inf(1), lag: o.EventLag, loads: make([]Load, n)}
+	d.active = activeBlocks{index: d.index, several: map[spot]int32{}}
 	for i := range n {
 		d.ranks = append(d.ranks, Rank{Worker: i / o.Ranks, Rank: i % o.Ranks, Load: &d.loads[i]})
 	}
@@ -195,13 +196,13 @@ func (d *Dispatcher) choose(t *Ticket, matches []prefixindex.Match) error {
 func (d *Dispatcher) weigh(t *Ticket, matches []prefixindex.Match) {
 	shared := d.cfg.TrackBlocks && d.cfg.AssumeReuse
 	if shared {
-		d.additional = d.active.missing(t.Nodes, d.additional)
+		d.shared = d.index.Leading(activeOnce, t.Nodes, d.shared)
 	}
 	for i := range d.ranks {
 		d.ranks[i].Device, d.ranks[i].Host = matches[i].Device, matches[i].Host
 		switch {
 		case shared:
-			d.loads[i].AdditionalBlocks = d.additional[i]
+			d.loads[i].AdditionalBlocks = len(t.Nodes) - d.shared[i]
 		case d.cfg.TrackBlocks:
 			d.loads[i].AdditionalBlocks = len(t.Sequence)
 		}

@@ -69,7 +69,7 @@ func New(o Options) (*Router, error) {
 	}
 	n := o.Workers * o.Ranks
 	r := &Router{o: o, selector: NewSelector(o.Model, o.BlockSize, o.Seed), random: rng(o.Seed),
-		index: prefixindex.New(n), books: make([]book, n), closed: make([]bool, o.Workers),
+		index: prefixindex.New(n, 0), books: make([]book, n), closed: make([]bool, o.Workers),
 		counters: make([]Counters, o.Workers), requests: map[string]*active{}, nextRank: make([]int, o.Workers)}
 	for i := range r.books {
 		r.books[i].blocks = map[uint64]int32{}

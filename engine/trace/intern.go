@@ -1,25 +1,29 @@
 package trace
 
-import "strconv"
+import (
+	"strconv"
+
+	"mockbench/kv/hashindex"
+)
 
 // interner numbers ids in the order of their first appearance.
-type interner struct{ numbers map[uint64]uint32 }
+type interner struct{ numbers hashindex.Index }
 
-func newInterner() interner { return interner{map[uint64]uint32{}} }
+func newInterner() interner { return interner{} }
 
-func (n *interner) len() int { return len(n.numbers) }
+func (n *interner) len() int { return n.numbers.Len() }
 
 func (n *interner) number(id uint64) uint32 {
-	i, ok := n.numbers[id]
-	if !ok {
-		i = uint32(len(n.numbers))
-		n.numbers[id] = i
-	}
-	return i
+	number, _ := n.numbers.Add(mix(id), int32(n.numbers.Len()))
+	return uint32(number)
 }
 
-// short writes a number in its shortest form.
-func short(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+// mix spreads ids, which often count up, over all bits. No two ids become the same.
+func mix(id uint64) uint64 {
+	id = (id ^ id>>30) * 0xBF58476D1CE4E5B9
+	id = (id ^ id>>27) * 0x94D049BB133111EB
+	return id ^ id>>31
+}
 
 // all numbers a list of ids.
 func (n *interner) all(ids []uint64) []uint32 {
@@ -29,3 +33,6 @@ func (n *interner) all(ids []uint64) []uint32 {
 	}
 	return out
 }
+
+// short writes a number in its shortest form.
+func short(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

@@ -12,10 +12,11 @@ const none = -1
 
 // unit is one block of memory. A unit is cached if and only if it is in a ring of copies.
 type unit struct {
-	refs         int32 // sequences that use it
-	prev, next   int32 // neighbours in the inactive list
-	older, newer int32 // ring of copies of the same hash; none if the unit is not cached
-	hits         int32 // times it was reused
+	hash         uint64 // of a cached unit
+	refs         int32  // sequences that use it
+	prev, next   int32  // neighbours in the inactive list
+	older, newer int32  // ring of copies of the same hash; none if the unit is not cached
+	hits         int32  // times it was reused
 }
 
 // note is what only people ask about a unit.
@@ -31,10 +32,9 @@ type Pool struct {
 
 	capacity int
 	units    []unit
-	hashes   []uint64          // of cached units
-	notes    []note            // nil if nobody looks
-	free     []int32           // stack of units that were used before
-	index    hashindex.Compact // primary copy of each hash
+	notes    []note          // nil if nobody looks
+	free     []int32         // stack of units that were used before
+	index    hashindex.Index // primary copy of each hash
 	inactive struct {
 		head, tail int32
 		n          int
@@ -74,7 +74,7 @@ func (p *Pool) Active() int { return p.capacity - p.inactive.n - p.Free() }
 // them that are referenced. It changes nothing.
 func (p *Pool) Match(hashes []uint64, dst []int32) (units []int32, referenced int) {
 	for _, h := range hashes {
-		u, ok := p.index.Get(h, p.hashes)
+		u, ok := p.index.Get(h)
 		if !ok {
 			break
 		}
@@ -140,7 +140,6 @@ func (p *Pool) take() int32 {
 	} else {
 		u = int32(len(p.units))
 		p.units = append(p.units, unit{older: none, newer: none, prev: none, next: none})
-		p.hashes = append(p.hashes, 0)
 		if p.notes != nil {
 			p.notes = append(p.notes, note{})
 		}
@@ -157,11 +156,11 @@ func (p *Pool) Cached(u int32) bool { return p.units[u].newer != none }
 // after a block with the hash parent. fresh is false if the hash was resident already.
 func (p *Pool) Publish(u int32, hash, parent uint64, position int) (fresh bool) {
 	t := &p.units[u]
-	p.hashes[u] = hash
+	t.hash = hash
 	if p.notes != nil {
 		p.notes[u] = note{parent: parent, since: p.Now, position: int32(position)}
 	}
-	primary, fresh := p.index.Add(hash, u, p.hashes)
+	primary, fresh := p.index.Add(hash, u)
 	if fresh {
 		t.older, t.newer = u, u
 		return true
@@ -202,7 +201,7 @@ func (p *Pool) Release(u int32) {
 func (p *Pool) TakeRemoved() []uint64 {
 	p.gone = p.gone[:0]
 	for _, u := range p.removed {
-		p.gone = append(p.gone, p.hashes[u])
+		p.gone = append(p.gone, p.units[u].hash)
 	}
 	p.removed = p.removed[:0]
 	return p.gone
@@ -221,11 +220,11 @@ func (p *Pool) evict() {
 	p.unlink(u)
 	t := &p.units[u]
 	if t.newer == u {
-		p.index.Remove(p.hashes[u], p.hashes)
+		p.index.Remove(t.hash)
 		p.removed = append(p.removed, u)
 	} else {
-		if primary, _ := p.index.Get(p.hashes[u], p.hashes); primary == u {
-			p.index.Replace(p.hashes[u], t.newer, p.hashes)
+		if primary, _ := p.index.Get(t.hash); primary == u {
+			p.index.Put(t.hash, t.newer)
 		}
 		p.units[t.older].newer, p.units[t.newer].older = t.newer, t.older
 	}
@@ -255,4 +254,4 @@ func (p *Pool) unlink(u int32) {
 }
 
 // Hash returns the hash of a cached unit, or the last one of a unit that is not cached.
-func (p *Pool) Hash(u int32) uint64 { return p.hashes[u] }
+func (p *Pool) Hash(u int32) uint64 { return p.units[u].hash }

@@ -198,7 +198,7 @@ func consistent(p *Pool, n *naive) error {
 			continue
 		}
 		want++
-		if u, ok := p.index.Get(h, p.hashes); !ok || u != c[0] {
+		if u, ok := p.index.Get(h); !ok || u != c[0] {
 			return fmt.Errorf("hash %d: primary copy %d, %v, want %d", h, u, ok, c[0])
 		}
 	}

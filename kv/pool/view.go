@@ -46,7 +46,7 @@ func (p *Pool) Info(u int32) Info {
 	t, n := &p.units[u], &p.notes[u]
 	i := Info{State: p.State(u), Refs: int(t.refs), Hits: int(t.hits), Since: n.since}
 	if t.newer != none {
-		i.Cached, i.Hash, i.Parent, i.Position = true, p.hashes[u], n.parent, int(n.position)
+		i.Cached, i.Hash, i.Parent, i.Position = true, t.hash, n.parent, int(n.position)
 	}
 	return i
 }

@@ -25,26 +25,25 @@ const tiers = int(kv.HostPinned) + 1
 // Index is the blocks of a fixed number of ranks, numbered from 0. It is not safe for concurrent use.
 type Index struct {
 	ranks  int
-	words  int               // 64-bit words of one set of ranks
-	nodes  hashindex.Compact // of blocks, by sequence hash
-	hashes []uint64          // by node
-	pins   []int32           // by node; a pinned node stays without holders
-	sets   [tiers][]uint64   // words for each node: the ranks that hold it; of the host tier only once there is one
-	free   []int32           // nodes without block
-	blocks int               // with a holder
-	held   [tiers][]int      // blocks a rank holds, by tier
-	total  [tiers]int        // sum of held
-	alive  []uint64          // scratch of matches
-	found  []int32           // scratch of Match
+	words  int             // 64-bit words of one set of ranks
+	slots  hashindex.Index // of blocks, by sequence hash
+	nodes  nodes
+	host   []uint64     // a set for each node; nil until a rank holds a block in its host tier
+	blocks int          // with a holder
+	held   [tiers][]int // blocks a rank holds, by tier
+	total  [tiers]int   // sum of held
+	alive  []uint64     // scratch of matches
+	depths []int        // scratch of matches
+	found  []int32      // scratch of Match
 }
 
-// New returns an empty index for ranks 0 to ranks-1.
-func New(ranks int) *Index {
-	x := &Index{ranks: ranks, words: (ranks + 63) / 64}
+// New returns an empty index for ranks 0 to ranks-1. Every node has so many sets of ranks for the caller, see Set.
+func New(ranks, sets int) *Index {
+	words := (ranks + 63) / 64
+	x := &Index{ranks: ranks, words: words, nodes: nodes{stride: device + (1+sets)*words}, alive: make([]uint64, words)}
 	for t := range x.held {
 		x.held[t] = make([]int, ranks)
 	}
-	x.alive = make([]uint64, x.words)
 	return x
 }
 
@@ -96,7 +95,7 @@ func (x *Index) store(rank int, ev kv.Event, hashes []uint64) error {
 func (x *Index) remove(rank int, tier kv.Tier, hashes []uint64) error {
 	var err error
 	for _, h := range hashes {
-		n, ok := x.nodes.Get(h, x.hashes)
+		n, ok := x.slots.Get(h)
 		if !ok || !x.Drop(rank, tier, n) {
 			err = ErrUnknownBlock
 		}
@@ -106,37 +105,17 @@ func (x *Index) remove(rank int, tier kv.Tier, hashes []uint64) error {
 
 // Has reports whether a rank holds a block in a tier.
 func (x *Index) Has(rank int, tier kv.Tier, hash uint64) bool {
-	n, ok := x.nodes.Get(hash, x.hashes)
+	n, ok := x.slots.Get(hash)
 	return ok && x.holds(rank, tier, n)
 }
 
 // Remove forgets everything a rank holds: its cache was cleared or it is gone.
 func (x *Index) Remove(rank int) {
-	for tier := range kv.Tier(tiers) {
-		for n := range int32(len(x.sets[tier]) / x.words) {
+	for n := range x.nodes.len() {
+		for tier := range kv.Tier(tiers) {
 			if x.holds(rank, tier, n) {
 				x.Drop(rank, tier, n)
 			}
 		}
 	}
-}
-
-// Match is how much of a prompt one rank holds, in blocks.
-type Match struct {
-	Device int // leading blocks in the device tier
-	Host   int // blocks that follow them without a gap in the host tier
-}
-
-// Match returns in dst, by rank, how much of the blocks given by their sequence hashes each rank holds. dst is grown as
-// needed.
-func (x *Index) Match(hashes []uint64, dst []Match) []Match {
-	x.found = x.found[:0]
-	for _, h := range hashes {
-		n, ok := x.nodes.Get(h, x.hashes)
-		if !ok {
-			break
-		}
-		x.found = append(x.found, n)
-	}
-	return x.MatchNodes(x.found, dst)
 }

@@ -1,46 +1,61 @@
 package prefixindex
 
-import (
-	"math/bits"
-
-	"mockbench/kv"
-)
+import "mockbench/kv"
 
 // Unknown is the node of a block that the index does not know.
 const Unknown = -1
 
-// node returns the node of a block, a new one if there is none.
-func (x *Index) node(hash uint64) int32 {
-	if len(x.free) == 0 {
-		x.extend()
-	}
-	last := len(x.free) - 1
-	n := x.free[last]
-	x.hashes[n] = hash
-	has, fresh := x.nodes.Add(hash, n, x.hashes)
-	if fresh {
-		x.free = x.free[:last]
-	}
-	return has
+// nodes is what is known of blocks, each in a row of 64-bit words, so that all of it comes with one cache line: its
+// hash, the number of its pins, the set of ranks that hold it in the device tier, the sets of the caller.
+type nodes struct {
+	stride int
+	words  []uint64
+	free   []int32
 }
 
-// extend adds a free node.
-func (x *Index) extend() {
-	x.free = append(x.free, int32(len(x.hashes)))
-	x.hashes = append(x.hashes, 0)
-	x.pins = append(x.pins, 0)
-	for t := range x.sets {
-		for w := 0; w < x.words && (t == int(kv.Device) || x.sets[t] != nil); w++ {
-			x.sets[t] = append(x.sets[t], 0)
-		}
+// Words of a row.
+const (
+	hash = iota
+	pins
+	device
+)
+
+func (n *nodes) row(node int32) []uint64 { return n.words[int(node)*n.stride:][:n.stride] }
+
+// len returns the number of nodes, free ones included.
+func (n *nodes) len() int32 { return int32(len(n.words) / n.stride) }
+
+// take returns a free node.
+func (n *nodes) take() int32 {
+	if last := len(n.free) - 1; last >= 0 {
+		node := n.free[last]
+		n.free = n.free[:last]
+		return node
 	}
+	node := n.len()
+	for range n.stride {
+		n.words = append(n.words, 0)
+	}
+	return node
+}
+
+// node returns the node of a block, a new one if there is none.
+func (x *Index) node(h uint64) int32 {
+	n := x.nodes.take()
+	has, fresh := x.slots.Add(h, n)
+	if !fresh {
+		x.nodes.free = append(x.nodes.free, n)
+		return has
+	}
+	x.nodes.row(n)[hash] = h
+	return n
 }
 
 // Pin appends the nodes of blocks to dst. They keep their numbers until as many calls of Unpin.
 func (x *Index) Pin(hashes []uint64, dst []int32) []int32 {
 	for _, h := range hashes {
 		n := x.node(h)
-		x.pins[n]++
+		x.nodes.row(n)[pins]++
 		dst = append(dst, n)
 	}
 	return dst
@@ -49,15 +64,21 @@ func (x *Index) Pin(hashes []uint64, dst []int32) []int32 {
 // Unpin takes back a Pin.
 func (x *Index) Unpin(nodes []int32) {
 	for _, n := range nodes {
-		if x.pins[n]--; x.pins[n] == 0 {
+		row := x.nodes.row(n)
+		if row[pins]--; row[pins] == 0 {
 			x.forget(n)
 		}
 	}
 }
 
+// Set returns a set of ranks that is the caller's. The sets of a node that is neither pinned nor held must be empty.
+func (x *Index) Set(node int32, number int) []uint64 {
+	return x.nodes.row(node)[device+(1+number)*x.words:][:x.words]
+}
+
 // Node returns the node of a block, Unknown if nobody holds or pins it.
 func (x *Index) Node(hash uint64) int32 {
-	n, ok := x.nodes.Get(hash, x.hashes)
+	n, ok := x.slots.Get(hash)
 	if !ok {
 		return Unknown
 	}
@@ -71,12 +92,23 @@ func (x *Index) StoreHash(rank int, tier kv.Tier, hash uint64) int32 {
 	return n
 }
 
+// holders returns the ranks that hold a block in a tier; nil if nobody holds anything there.
+func (x *Index) holders(tier kv.Tier, node int32) []uint64 {
+	if tier == kv.Device {
+		return x.nodes.row(node)[device:][:x.words]
+	}
+	if at := int(node) * x.words; at < len(x.host) {
+		return x.host[at:][:x.words]
+	}
+	return nil
+}
+
 // Store notes that a rank holds a block. The node keeps its number as long as any rank does.
 func (x *Index) Store(rank int, tier kv.Tier, node int32) {
-	if x.sets[tier] == nil {
-		x.sets[tier] = make([]uint64, len(x.hashes)*x.words)
+	for tier == kv.HostPinned && len(x.host) < int(node+1)*x.words {
+		x.host = append(x.host, 0)
 	}
-	word, bit := x.spot(rank, tier, node)
+	word, bit := &x.holders(tier, node)[rank/64], uint64(1)<<(rank%64)
 	if *word&bit != 0 {
 		return
 	}
@@ -93,8 +125,7 @@ func (x *Index) Drop(rank int, tier kv.Tier, node int32) bool {
 	if !x.holds(rank, tier, node) {
 		return false
 	}
-	word, bit := x.spot(rank, tier, node)
-	*word &^= bit
+	x.holders(tier, node)[rank/64] &^= 1 << (rank % 64)
 	x.held[tier][rank]--
 	x.total[tier]--
 	if !x.anyHolder(node) {
@@ -106,18 +137,15 @@ func (x *Index) Drop(rank int, tier kv.Tier, node int32) bool {
 
 // forget frees a node that nobody needs.
 func (x *Index) forget(node int32) {
-	if x.pins[node] == 0 && !x.anyHolder(node) {
-		x.nodes.Remove(x.hashes[node], x.hashes)
-		x.free = append(x.free, node)
+	if row := x.nodes.row(node); row[pins] == 0 && !x.anyHolder(node) {
+		x.slots.Remove(row[hash])
+		x.nodes.free = append(x.nodes.free, node)
 	}
 }
 
 func (x *Index) anyHolder(node int32) bool {
-	for t := range x.sets {
-		if x.sets[t] == nil {
-			continue
-		}
-		for _, word := range x.sets[t][int(node)*x.words:][:x.words] {
+	for tier := range kv.Tier(tiers) {
+		for _, word := range x.holders(tier, node) {
 			if word != 0 {
 				return true
 			}
@@ -127,73 +155,6 @@ func (x *Index) anyHolder(node int32) bool {
 }
 
 func (x *Index) holds(rank int, tier kv.Tier, node int32) bool {
-	if x.sets[tier] == nil {
-		return false
-	}
-	word, bit := x.spot(rank, tier, node)
-	return *word&bit != 0
-}
-
-func (x *Index) spot(rank int, tier kv.Tier, node int32) (word *uint64, bit uint64) {
-	return &x.sets[tier][int(node)*x.words+rank/64], 1 << (rank % 64)
-}
-
-// MatchNodes is Match for the nodes of a prompt's blocks.
-func (x *Index) MatchNodes(nodes []int32, dst []Match) []Match {
-	dst = resize(dst, x.ranks)
-	for w := range x.alive {
-		x.alive[w] = ^uint64(0)
-	}
-	if rest := x.ranks % 64; rest != 0 {
-		x.alive[x.words-1] = 1<<rest - 1
-	}
-	left := true
-	for depth := 0; left; depth++ {
-		if depth == len(nodes) || len(x.sets[kv.Device]) == 0 {
-			x.fallOut(nil, depth, dst)
-			break
-		}
-		left = x.fallOut(x.sets[kv.Device][int(nodes[depth])*x.words:], depth, dst)
-	}
-	if x.total[kv.HostPinned] > 0 {
-		x.matchHost(nodes, dst)
-	}
-	return dst
-}
-
-// fallOut gives the ranks that are alive and not among the holders of a block their score, and reports whether any is
-// left.
-func (x *Index) fallOut(holders []uint64, depth int, dst []Match) bool {
-	var left uint64
-	for w := range x.alive {
-		out := x.alive[w]
-		if holders != nil {
-			out &^= holders[w]
-		}
-		x.alive[w] &^= out
-		left |= x.alive[w]
-		for ; out != 0; out &= out - 1 {
-			dst[w*64+bits.TrailingZeros64(out)].Device = depth
-		}
-	}
-	return left != 0
-}
-
-func (x *Index) matchHost(nodes []int32, dst []Match) {
-	for rank := range dst {
-		depth := dst[rank].Device
-		for depth < len(nodes) && x.holds(rank, kv.HostPinned, nodes[depth]) {
-			depth++
-		}
-		dst[rank].Host = depth - dst[rank].Device
-	}
-}
-
-func resize(dst []Match, n int) []Match {
-	if cap(dst) < n {
-		return make([]Match, n)
-	}
-	dst = dst[:n]
-	clear(dst)
-	return dst
+	set := x.holders(tier, node)
+	return set != nil && set[rank/64]&(1<<(rank%64)) != 0
 }
