@@ -1,0 +1,99 @@
+package aisdata
+
+import (
+	"fmt"
+
+	"mockbench/engine"
+	"mockbench/engine/timing/ais"
+)
+
+// Descriptor says which model runs on which system. The zero value of a field that has a default means the default.
+type Descriptor struct {
+	Model   string
+	System  string
+	Backend engine.Backend
+	Version string // of the backend, or the name of a slot: current, previous, next
+
+	TP, AttentionDP int // default 1
+	MoETP, MoEEP    int // default: experts are spread over all ranks, each whole
+	Nextn           int
+
+	// Quants replace the formats that the model's configuration implies, where they are set.
+	Quants ais.Quants
+
+	SystemsPaths []string // where the data is
+	Rules        ais.Rules
+}
+
+// Prediction is a predictor and what it rests on.
+type Prediction struct {
+	*ais.Predictor
+	Root    *Root
+	Version string // of the backend
+	Rules   ais.Rules
+}
+
+// Predict finds the data and makes the predictor of a descriptor.
+func Predict(d Descriptor) (*Prediction, error) {
+	root, err := Find(d.SystemsPaths...)
+	if err != nil {
+		return nil, err
+	}
+	return root.Predict(d)
+}
+
+// Predict makes the predictor of a descriptor from this data.
+func (r *Root) Predict(d Descriptor) (*Prediction, error) {
+	sys, data, err := r.system(d.System)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.versionSlots(d.System, data, d.Backend)
+	if err != nil {
+		return nil, err
+	}
+	version, err := s.pick(d.Version)
+	if err != nil {
+		return nil, err
+	}
+	m, err := r.readModel(d.Model)
+	if err != nil {
+		return nil, err
+	}
+	m.Quants = override(m.Quants, d.Quants)
+	reader, err := newReader(r, data, d.System, d.Backend, version)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := reader.load(sys, &m)
+	if err != nil {
+		return nil, err
+	}
+	if d.Rules == "" {
+		d.Rules = ais.Rules013
+	}
+	p, err := ais.NewPredictor(ais.Setup{Backend: d.Backend, Model: m, Parallel: d.parallel(), Nextn: d.Nextn, Rules: d.Rules}, tables)
+	if err != nil {
+		return nil, fmt.Errorf("%s on %s with %s %s: %w (data: %s)", d.Model, d.System, d.Backend, version, err, r)
+	}
+	return &Prediction{Predictor: p, Root: r, Version: version, Rules: d.Rules}, nil
+}
+
+func (d *Descriptor) parallel() ais.Parallel {
+	p := ais.Parallel{TP: max(d.TP, 1), AttentionDP: max(d.AttentionDP, 1), MoETP: d.MoETP, MoEEP: d.MoEEP}
+	if p.MoETP == 0 && p.MoEEP == 0 {
+		p.MoETP, p.MoEEP = 1, p.TP*p.AttentionDP
+	}
+	return p
+}
+
+func override(inferred, given ais.Quants) ais.Quants {
+	for _, f := range []struct{ dst, src *ais.Quant }{
+		{&inferred.GEMM, &given.GEMM}, {&inferred.MoE, &given.MoE}, {&inferred.KVCache, &given.KVCache}, {&inferred.FMHA, &given.FMHA},
+	} {
+		if *f.src != "" {
+			*f.dst = *f.src
+		}
+	}
+	return inferred
+}
