@@ -3,9 +3,11 @@ package main
 import (
 	"io"
 
+	"mockbench/cmd/mockbench/calibratecmd"
 	"mockbench/cmd/mockbench/completion"
 	"mockbench/cmd/mockbench/configcmd"
 	"mockbench/cmd/mockbench/flags"
+	"mockbench/cmd/mockbench/profilescmd"
 	"mockbench/cmd/mockbench/replaycmd"
 )
 
@@ -16,6 +18,9 @@ func commands() []flags.Command {
 		{Name: "replay", Args: "TRACE", Summary: "A trace or a synthetic load on simulated time", Flags: replaycmd.FlagSet, Run: replaycmd.Main},
 		{Name: "config", Args: "show|check", Summary: "What settings come to and where each comes from; checks of files",
 			Words: configcmd.Words, WorkerFlags: true, Run: configcmd.Main},
+		{Name: "calibrate", Args: "CSV", Summary: "A table of pass times from measurements, or from a running endpoint", Flags: calibratecmd.FlagSet, Run: calibratecmd.Main},
+		{Name: "profiles", Args: "VERB", Summary: "Profiles: list, show, save, check and edit them", Words: profilescmd.Verbs(),
+			WorkerFlags: true, Run: profilescmd.Main},
 		{Name: "completion", Args: "SHELL", Summary: "Script that completes command lines in bash, zsh, fish or powershell",
 			Words: completion.Shells, Run: completion.Main},
 		{Name: "help", Args: "[COMMAND]", Summary: "This text, or the help of a command", Run: help},
