@@ -17,9 +17,25 @@ type side struct {
 	ours bool
 }
 
+// roles says who prefills and who decodes.
+type roles struct {
+	name                      string
+	oursPrefills, oursDecodes bool
+	together                  bool // in one process
+}
+
+var (
+	twoProcesses = roles{"prefill and decode workers", true, true, false}
+	oneProcess   = roles{"prefill and decode workers in one process", true, true, true}
+	oursPrefills = roles{"prefill workers, decode workers of the reference", true, false, false}
+	oursDecodes  = roles{"decode workers, prefill workers of the reference", false, true, false}
+	allRoles     = []roles{twoProcesses, oneProcess, oursPrefills, oursDecodes}
+)
+
 // disagg is a deployment with one prefill and one decode worker.
 type disagg struct {
 	*cluster
+	roles
 	prefill, decode side
 	joined          bool // the prefill worker has a bootstrap port
 }
@@ -28,37 +44,22 @@ type disagg struct {
 const disaggPool = 1600
 
 // startDisagg starts a deployment. more are flags of both workers.
-func startDisagg(t *testing.T, engine string, joined, oursPrefills, oursDecodes bool, more ...string) *disagg {
+func startDisagg(t *testing.T, engine string, joined bool, r roles, more ...string) *disagg {
 	t.Helper()
-	d := &disagg{cluster: newCluster(t), joined: joined}
+	d := &disagg{cluster: newCluster(t), roles: r, joined: joined}
 	d.frontend("--router-mode", "kv")
-	dir := modelDir(t)
-	args := []string{"--engine-type", engine, "--speedup-ratio", "4", "--max-num-seqs", "64", "--kv-bytes-per-token", "131072"}
-	if engine == "sglang" {
-		args = append(args, "--block-size", "1", "--num-gpu-blocks-override", fmt.Sprint(disaggPool))
-	} else {
-		args = append(args, "--block-size", "16", "--num-gpu-blocks-override", fmt.Sprint(disaggPool/16))
-	}
-	args = append(args, more...)
-	begin := func(ours bool, role string, more ...string) side {
-		s := side{port: lowPort(t), ours: ours}
-		env := []string{fmt.Sprint("DYN_SYSTEM_PORT=", s.port), "DYN_HTTP_RPC_HOST=127.0.0.1", "DYN_LOG=info,mockbench::handoff=debug"}
-		all := append(append([]string{"--disaggregation-mode", role}, args...), more...)
-		if ours {
-			s.process = d.oursIn(env, all...)
-		} else {
-			env[2] = "DYN_LOG=error"
-			s.process = d.start("reference "+role+" worker", env, append([]string{python, "-m", "dynamo.mocker", "--model-path", dir,
-				"--model-name", modelName}, all...)...)
-		}
-		return s
-	}
+	args := append(engineFlags(engine), more...)
 	var port []string
 	if joined {
 		port = []string{"--bootstrap-ports", fmt.Sprint(lowPort(t))}
 	}
-	d.prefill = begin(oursPrefills, "prefill", port...)
-	d.decode = begin(oursDecodes, "decode")
+	if r.together {
+		d.prefill = d.begin(true, "", append(append([]string{"--prefill-workers", "1", "--decode-workers", "1"}, args...), port...))
+		d.decode = d.prefill
+	} else {
+		d.prefill = d.begin(r.oursPrefills, "prefill", append(append([]string{"--disaggregation-mode", "prefill"}, args...), port...))
+		d.decode = d.begin(r.oursDecodes, "decode", append([]string{"--disaggregation-mode", "decode"}, args...))
+	}
 	d.serving(2)
 	d.eventually(30*time.Second, "the frontend disaggregates", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -69,10 +70,36 @@ func startDisagg(t *testing.T, engine string, joined, oursPrefills, oursDecodes 
 	return d
 }
 
+// engineFlags are the flags of workers with a small pool.
+func engineFlags(engine string) []string {
+	args := []string{"--engine-type", engine, "--speedup-ratio", "4", "--max-num-seqs", "64", "--kv-bytes-per-token", "131072"}
+	if engine == "sglang" {
+		return append(args, "--block-size", "1", "--num-gpu-blocks-override", fmt.Sprint(disaggPool))
+	}
+	return append(args, "--block-size", "16", "--num-gpu-blocks-override", fmt.Sprint(disaggPool/16))
+}
+
+// begin starts a worker process.
+func (d *disagg) begin(ours bool, role string, args []string) side {
+	s := side{port: lowPort(d.t), ours: ours}
+	env := []string{fmt.Sprint("DYN_SYSTEM_PORT=", s.port), "DYN_HTTP_RPC_HOST=127.0.0.1", "DYN_LOG=info,mockbench::handoff=debug"}
+	if ours {
+		s.process = d.oursIn(env, args...)
+		return s
+	}
+	env[2] = "DYN_LOG=error"
+	s.process = d.start("reference "+role+" worker", env, append([]string{python, "-m", "dynamo.mocker", "--model-path", modelDir(d.t),
+		"--model-name", modelName}, args...)...)
+	return s
+}
+
 // handoffs returns how many handoffs the workers of ours tell of.
 func (d *disagg) handoffs() (n int) {
 	for _, s := range []side{d.prefill, d.decode} {
 		n = max(n, strings.Count(s.log.String(), "handoff complete"))
+	}
+	if d.together { // both sides tell in the same log
+		n /= 2
 	}
 	return n
 }
@@ -131,33 +158,18 @@ func (d *disagg) idle() {
 	}
 }
 
-// TestDisaggregated serves with a prefill and a decode worker, ours and the reference's in every mix: answers are
-// complete, clients leave at any moment, and afterwards neither side keeps blocks for them.
-func TestDisaggregated(t *testing.T) {
-	for _, engine := range []string{"vllm", "sglang"} {
-		for _, joined := range []bool{true, false} {
-			for _, mix := range [][2]bool{{true, true}, {true, false}, {false, true}} {
-				name := fmt.Sprintf("%s/%s/%s-%s", engine, map[bool]string{true: "joined", false: "sequential"}[joined], whose(mix[0]), whose(mix[1]))
-				t.Run(name, func(t *testing.T) {
-					d := startDisagg(t, engine, joined, mix[0], mix[1])
-					d.check()
-				})
-			}
-		}
-	}
-}
-
 // TestDisaggregatedRanks has two data-parallel ranks on each side.
 func TestDisaggregatedRanks(t *testing.T) {
-	for _, mix := range [][2]bool{{true, false}, {false, true}} {
-		t.Run(whose(mix[0])+"-"+whose(mix[1]), func(t *testing.T) {
-			startDisagg(t, "vllm", true, mix[0], mix[1], "--data-parallel-size", "2").check()
+	for _, r := range []roles{oursPrefills, oursDecodes} {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			startDisagg(t, "vllm", true, r, "--data-parallel-size", "2").check()
 		})
 	}
 }
 
-// check serves, lets clients leave, serves again, and looks for what is left. If workers kept the blocks of clients that
-// left, the second round would find no room.
+// check serves, lets clients leave at any moment, serves again, and looks for what is left. If workers kept the blocks of
+// clients that left, the second round would find no room.
 func (d *disagg) check() {
 	d.t.Helper()
 	begin := d.handoffs()
@@ -168,19 +180,13 @@ func (d *disagg) check() {
 	d.idle()
 }
 
-func whose(ours bool) string {
-	if ours {
-		return "ours"
-	}
-	return "reference"
-}
-
 // TestTransferTakesItsTime has a transfer of about half a second in the answer's first token.
 func TestTransferTakesItsTime(t *testing.T) {
 	for _, joined := range []bool{true, false} {
-		for _, mix := range [][2]bool{{true, true}, {true, false}, {false, true}} {
-			t.Run(fmt.Sprintf("joined %v/%s-%s", joined, whose(mix[0]), whose(mix[1])), func(t *testing.T) {
-				d := startDisagg(t, "vllm", joined, mix[0], mix[1], "--kv-transfer-bandwidth", "0.05")
+		for _, r := range allRoles {
+			t.Run(fmt.Sprintf("joined %v/%s", joined, r.name), func(t *testing.T) {
+				t.Parallel()
+				d := startDisagg(t, "vllm", joined, r, "--kv-transfer-bandwidth", "0.05")
 				a := d.mustChat(strings.Repeat("a prompt that takes its time ", 6), 3)
 				delay := time.Duration(float64(a.usage.Prompt)*131072/0.05e9*1000) * time.Millisecond
 				t.Logf("%d prompt tokens, transfer %v, first token after %v", a.usage.Prompt, delay, a.first)

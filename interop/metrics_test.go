@@ -44,7 +44,7 @@ func withoutIDs(name string) string {
 }
 
 // lowPort returns a free port that the reference accepts for its status server: it reads a signed 16-bit number.
-func lowPort(t *testing.T) int {
+func lowPort(t testing.TB) int {
 	t.Helper()
 	for range 100 {
 		port := 20000 + rand.IntN(12767)
