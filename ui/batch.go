@@ -81,6 +81,11 @@ func (p *batchPanel) draw(m *Model) {
 		scale = p.drawPasses(m, chart)
 	} else {
 		scale = drawColumns(chart, m.timeColumns(chart.W()))
+		box := m.area(boxBatch)
+		m.drawMarks(box, 7+chart.W()-1)
+		if text := m.lastMark(chart.W()); grid.Width(title)+grid.Width(text)+8 < box.W() {
+			box.Right(box.W()-2, 0, text, theme.Dim)
+		}
 	}
 	a.Right(5, 0, scaleText(scale), theme.Dim)
 	a.Right(5, a.H()-2, "0", theme.Dim)

@@ -9,7 +9,7 @@ import (
 	"mockbench/ui/uitest"
 )
 
-var panels = []string{"overview", "blocks", "host", "batch", "requests", "routing", "latency", "events"}
+var panels = []string{"overview", "blocks", "host", "batch", "requests", "routing", "latency", "events", "knobs"}
 
 // looks are the kinds of terminals of the golden screens.
 var looks = map[string]theme.Theme{
@@ -51,6 +51,10 @@ func TestOtherScreens(t *testing.T) {
 		{"batch-scrub", []string{"4", "left", "left", "left"}},
 		{"requests-filter", []string{"5", "/", "r", "2", "5", "enter", "o"}},
 		{"events-frozen", []string{"8", "down", "down", "f"}},
+		{"knobs-help", []string{"9", "?"}},
+		{"knobs-edit", []string{"9", "down", "enter", "7"}},
+		{"knobs-refused", []string{"9", "enter", "backspace", "backspace", "backspace", "0", "enter"}},
+		{"knobs-restart", []string{"9", "down", "+", "end", "up", "+", "home", "down", "down", "down", "down", "down", "down", "+"}},
 		{"overview-order", []string{"o", "down", "down", "down"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

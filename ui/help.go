@@ -26,7 +26,7 @@ func (h *helpPanel) key(m *Model, a keys.Action) bool {
 	case keys.Home:
 		h.first = 0
 	case keys.End:
-		h.first = len(keys.Table)
+		h.first = 1 << 20
 	case keys.Help, keys.Back, keys.Enter:
 		h.open = false
 	default:
@@ -39,7 +39,11 @@ func (h *helpPanel) draw(m *Model) {
 	const names = 23 // columns
 	width := min(m.layout.w, 84)
 	body := m.layout.rect[boxBody]
-	lines := len(keys.Table) + 10
+	sections := m.keySections()
+	lines := 9
+	for _, s := range sections {
+		lines += 2 + len(s.keys)
+	}
 	height := min(lines+2, body.H)
 	r := grid.Rect{X: (m.layout.w - width) / 2, Y: body.Y + (body.H-height)/2, W: width, H: height}
 	a := m.grid.Area().Sub(r)
@@ -51,16 +55,14 @@ func (h *helpPanel) draw(m *Model) {
 	inside := m.frameIn(a, title+")").Inset(1, 0)
 	h.first = min(max(h.first, 0), max(lines-inside.H(), 0))
 	y := -h.first
-	for _, b := range keys.Table {
-		style := theme.Plain
-		if b.Where&tabInfo[m.tab].where == 0 {
-			style = theme.Dim // not in this panel
+	for _, s := range sections {
+		inside.Text(0, y, s.title, theme.Heading)
+		for i, b := range s.keys {
+			inside.Text(1, y+1+i, b.Names(), theme.Bold)
+			inside.Text(names, y+1+i, b.Long, theme.Plain)
 		}
-		inside.Text(0, y, b.Names(), theme.Bold)
-		inside.Text(names, y, b.Long, style)
-		y++
+		y += 2 + len(s.keys)
 	}
-	y++
 	inside.Text(0, y, "blocks on the map", theme.Heading)
 	for i, s := range theme.LegendOrder {
 		inside.Set(0, y+1+i, theme.Letters[s], theme.Cell(s))
@@ -68,6 +70,29 @@ func (h *helpPanel) draw(m *Model) {
 		inside.Text(names, y+1+i, meanings[s], theme.Plain)
 	}
 	inside.Text(0, y+theme.States+2, "Mouse: click a tab, worker, cell or pass; wheel moves; shift selects text.", theme.Dim)
+}
+
+// section is the keys of one panel, or those of most.
+type section struct {
+	title string
+	keys  []keys.Binding
+}
+
+// keySections lists the keys: first those of the panel that is shown, then the common ones, then those of the other
+// panels.
+func (m *Model) keySections() []section {
+	list := []section{{title: "in every panel", keys: keys.In(0)}}
+	for _, t := range m.tabs {
+		own := section{title: "in " + tabInfo[t].name, keys: keys.In(tabInfo[t].where)}
+		switch {
+		case len(own.keys) == 0:
+		case t == m.tab:
+			list = append([]section{own}, list...)
+		default:
+			list = append(list, own)
+		}
+	}
+	return list
 }
 
 // meanings explain the states of blocks.

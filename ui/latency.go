@@ -13,10 +13,10 @@ func (m *Model) drawLatency() {
 	w, h := body.W()/2, body.H()/2
 	for i, l := range []struct {
 		title string
-		f     *Figures
+		of    func(*Window) *Figures
 	}{
-		{"TTFT, arrival to first token", &m.window.TTFT}, {"ITL, between tokens", &m.window.ITL},
-		{"E2E, arrival to last token", &m.window.E2E}, {"queue, arrival to admission", &m.window.Queue},
+		{"TTFT, arrival to first token", ttft}, {"ITL, between tokens", itl},
+		{"E2E, arrival to last token", e2e}, {"queue, arrival to admission", queue},
 	} {
 		r := grid.Rect{X: i % 2 * w, Y: i / 2 * h, W: w, H: h}
 		if i%2 == 1 {
@@ -26,14 +26,36 @@ func (m *Model) drawLatency() {
 			r.H = body.H() - h
 		}
 		a := m.frameIn(body.Sub(r), l.title).Inset(1, 0)
-		drawFigures(a.Rows(0, 1), "", l.f)
-		p90 := math.NaN()
-		if l.f.Count > 0 {
-			p90 = l.f.P90
+		f, used := l.of(&m.window), 2
+		if then := m.against(l.of); then != nil {
+			m.drawDifference(a.Rows(0, 1), "now", f, then)
+			m.drawSecond(a.Rows(1, 1), f, 14)
+			a.Text(15, 1, m.difference(f.P90, then.P90), theme.Bold)
+			drawBase(a.Rows(2, 1), then)
+			used = 3
+		} else {
+			drawFigures(a.Rows(0, 1), "", f)
+			m.drawSecond(a.Rows(1, 1), f, 15)
 		}
-		x := a.Text(5, 1, "p90", theme.Dim)
-		a.Right(x+7, 1, span(p90), theme.Plain)
-		a.Text(16, 1, plural(l.f.Count, "sample"), theme.Dim)
-		m.drawHistogram(a.Sub(grid.Rect{X: 0, Y: 2, W: a.W(), H: a.H() - 2}), l.f)
+		m.drawHistogram(a.Sub(grid.Rect{X: 0, Y: used, W: a.W(), H: a.H() - used}), f)
 	}
+}
+
+// drawSecond draws what the first line of a latency has no room for; the percentile ends at a column.
+func (m *Model) drawSecond(a grid.Area, f *Figures, end int) {
+	p90 := math.NaN()
+	if f.Count > 0 {
+		p90 = f.P90
+	}
+	a.Text(5, 0, "p90", theme.Dim)
+	a.Right(end, 0, span(p90), theme.Plain)
+	a.Text(16+(15-end)*6, 0, plural(f.Count, "sample"), theme.Dim)
+}
+
+// drawBase draws the percentiles of a baseline, below those they are compared with.
+func drawBase(a grid.Area, f *Figures) {
+	a.Text(0, 0, "base p50", theme.Dim)
+	a.Right(14, 0, span(f.P50), theme.Dim)
+	a.Text(21, 0, "p99", theme.Dim)
+	a.Right(30, 0, span(f.P99), theme.Dim)
 }

@@ -67,6 +67,9 @@ type Model struct {
 	batch    batchPanel
 	requests requestsPanel
 	events   eventsPanel
+	knobs    knobsPanel
+	marks    []marker
+	baseline baseline
 
 	status    Status
 	window    Window
@@ -130,8 +133,10 @@ func New(o Options, th theme.Theme) *Model {
 	m.o.Model, m.o.Backend = grid.Clean(o.Model), grid.Clean(o.Backend)
 	m.filter.input = textinput.New()
 	m.events.follow, m.stale = true, true
+	m.knobs = newKnobsPanel()
 	m.paused = o.Clock.Paused()
 	m.setFleet(o.Fleet())
+	m.knobs.refresh(m)
 	return m
 }
 

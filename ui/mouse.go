@@ -54,6 +54,9 @@ func (m *Model) click(x, y int) tea.Cmd {
 		return m.show(tabBlocks)
 	case b == boxMap:
 		return m.blocks.click(m, cx-1, cy-1)
+	case b == boxTable && m.tab == tabKnobs:
+		m.knobs.typing = false
+		m.knobs.click(cy)
 	case b == boxBatch:
 		m.batch.click(m, cx-7)
 	}

@@ -16,6 +16,7 @@ import (
 	"mockbench/engine/live"
 	"mockbench/engine/router"
 	"mockbench/ui/feed"
+	"mockbench/ui/knobs"
 	"mockbench/ui/theme"
 )
 
@@ -32,6 +33,11 @@ type Worker interface {
 	Stalled() []live.Stall
 	Slip() time.Duration
 	InFlight() int
+
+	Tune(t engine.Tuning) (wait func() error, err error)    // settings of the next pass
+	Restart(c engine.Config) (wait func() error, err error) // another engine
+	Hurry()                                                 // cancels what a restart waits for
+	Restarting() bool
 }
 
 // Clock is the simulated time that all workers share; *live.Clock is one.
@@ -104,6 +110,10 @@ type Options struct {
 	Status         func() Status                                      // nil: no line about connections
 	Window         func() Window                                      // nil: no latencies
 	Routing        Routing                                            // nil: no Routing panel
+	Load           Load                                               // nil: no built-in load
+	Router         Router                                             // nil: no placement policy of our own
+	Limits         Limits                                             // nil: no SLO limits
+	Save           func(knobs.Setup) (path string, err error)         // nil: nothing can be saved
 	Log            *Log                                               // nil: none
 	Drain          func(ctx context.Context, progress func(Draining)) // nil: quit at once
 	Crash          func(report string)                                // called with a panic after the terminal is back; may be nil

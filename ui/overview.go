@@ -94,6 +94,8 @@ func (p *overviewPanel) draw(m *Model) {
 	if m.layout.roomy {
 		p.drawBatches(m)
 		p.drawSparks(m, m.boxed(boxSparks, "last "+m.chartSpan(m.layout.rect[boxSparks].W-20)))
+		box := m.area(boxSparks)
+		m.drawMarks(box, box.W()-trendText+10)
 		return
 	}
 	p.drawPass(m, m.boxed(boxPass, m.passTitle()))
@@ -125,6 +127,9 @@ func (p *overviewPanel) drawWorkers(m *Model) {
 			t.Columns[i].Title = m.lost().column
 		}
 	}
+	if n := len(t.Columns); m.baseline.set && n == len(workerColumns) {
+		t.Columns[n-1].Title = "vs baseline"
+	}
 	t.Head(a)
 	if len(m.rows) == 0 {
 		a.Text(0, 1, "no workers", theme.Dim)
@@ -154,6 +159,10 @@ func (p *overviewPanel) drawWorker(m *Model, a grid.Area, t widget.Table, w *wor
 	widget.Bar(a.Sub(grid.Rect{X: x, Y: 0, W: t.Columns[1].Width, H: 1}), s.used, g.Full, g.Rest, theme.InkActive, theme.InkFree)
 	if n := len(t.Columns); n == len(workerColumns) {
 		width := t.Columns[n-1].Width
+		if m.baseline.set {
+			a.Text(a.W()-width, 0, grid.Cut(m.rowDifference(w), width), theme.Bold)
+			return
+		}
 		trend := m.series(width, func(n int) float64 {
 			if c := w.at(n); c != nil {
 				return c.used
@@ -255,6 +264,9 @@ func (p *overviewPanel) drawLatency(m *Model) {
 	if m.window.Seconds > 0 {
 		title += ", last " + decimals(m.window.Seconds, 0) + " s"
 	}
+	if m.baseline.set {
+		title += " against " + clockText(m.baseline.at)
+	}
 	a := m.boxed(boxLatency, title).Inset(1, 0)
 	if m.o.Window == nil {
 		a.Text(0, 0, "not measured in this run", theme.Dim)
@@ -262,15 +274,25 @@ func (p *overviewPanel) drawLatency(m *Model) {
 	}
 	lines := []struct {
 		name string
-		f    *Figures
-	}{{"TTFT", &m.window.TTFT}, {"ITL", &m.window.ITL}, {"E2E", &m.window.E2E}}
+		of   func(*Window) *Figures
+	}{{"TTFT", ttft}, {"ITL", itl}, {"E2E", e2e}}
 	for y, l := range lines {
-		drawFigures(a.Rows(y, 1), l.name, l.f)
+		if then := m.against(l.of); then != nil {
+			m.drawDifference(a.Rows(y, 1), l.name, l.of(&m.window), then)
+		} else {
+			drawFigures(a.Rows(y, 1), l.name, l.of(&m.window))
+		}
 	}
 	if a.H() >= 7 {
 		m.drawHistogram(a.Sub(grid.Rect{X: 0, Y: 3, W: a.W(), H: a.H() - 3}), &m.window.TTFT)
 	}
 }
+
+// The latencies of a window.
+func ttft(w *Window) *Figures  { return &w.TTFT }
+func itl(w *Window) *Figures   { return &w.ITL }
+func e2e(w *Window) *Figures   { return &w.E2E }
+func queue(w *Window) *Figures { return &w.Queue }
 
 // drawFigures draws one latency in a line.
 func drawFigures(a grid.Area, name string, f *Figures) {

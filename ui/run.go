@@ -130,14 +130,18 @@ var cutMouse = regexp.MustCompile(`^\[?<?[0-9;]*[Mm]?$`)
 
 // Filter drops messages that are not what they seem: parts of mouse reports that arrive as keys when many come at
 // once, and motion.
-func Filter(_ tea.Model, msg tea.Msg) tea.Msg {
+func Filter(screen tea.Model, msg tea.Msg) tea.Msg {
 	switch msg := msg.(type) {
 	case tea.KeyMsg:
 		if msg.Type != tea.KeyRunes || msg.Paste {
 			return msg
 		}
 		text := string(msg.Runes)
-		if msg.Alt && text == "[" || len(text) > 1 && cutMouse.MatchString(text) && !digits(text) {
+		longest := 3
+		if m, ok := screen.(*Model); ok && m.typing() {
+			longest = 20 // a number
+		}
+		if msg.Alt && text == "[" || len(text) > 1 && cutMouse.MatchString(text) && !digits(text, longest) {
 			return nil
 		}
 	case tea.MouseMsg:
@@ -148,12 +152,12 @@ func Filter(_ tea.Model, msg tea.Msg) tea.Msg {
 	return msg
 }
 
-// digits reports text that was typed fast rather than cut from a report.
-func digits(text string) bool {
+// digits reports text that was typed fast rather than cut from a report: digits, not too many.
+func digits(text string, longest int) bool {
 	for _, r := range text {
 		if r < '0' || r > '9' {
 			return false
 		}
 	}
-	return len(text) < 4
+	return len(text) <= longest
 }

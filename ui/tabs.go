@@ -14,6 +14,7 @@ const (
 	tabRouting
 	tabLatency
 	tabEvents
+	tabKnobs
 	tabs
 )
 
@@ -30,6 +31,7 @@ var tabInfo = [tabs]struct {
 	tabRouting:  {"Routing", "Route", keys.Routing},
 	tabLatency:  {"Latency", "Lat", keys.Latency},
 	tabEvents:   {"Events", "Event", keys.Events},
+	tabKnobs:    {"Knobs", "Knobs", keys.Knobs},
 }
 
 // available lists the panels there is something to show for, in the order of their digits.

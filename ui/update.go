@@ -26,6 +26,12 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.snapshotTaken(msg)
 	case treeMsg:
 		return m, m.treeTaken(msg)
+	case changedMsg:
+		return m, m.changed(msg)
+	case baselineMsg:
+		m.frozen(msg)
+	case savedMsg:
+		m.saved(msg)
 	case headMsg:
 		m.headCancelled(msg)
 	case blockMsg:
@@ -140,6 +146,7 @@ func (m *Model) refreshTables() {
 		m.logCount = count
 	}
 	m.events.refresh(m)
+	m.knobs.refresh(m)
 }
 
 // snapshotMsg is a snapshot of one rank.
@@ -183,7 +190,7 @@ func (m *Model) snapshotTaken(msg snapshotMsg) tea.Cmd {
 // keyMsg takes a key of the terminal, which may be several typed fast, or a paste.
 func (m *Model) keyMsg(k tea.KeyMsg) tea.Cmd {
 	if k.Paste {
-		if m.filter.editing {
+		if m.typing() {
 			return m.edit(k)
 		}
 		return nil
@@ -199,7 +206,7 @@ func (m *Model) keyMsg(k tea.KeyMsg) tea.Cmd {
 }
 
 func (m *Model) key(k tea.KeyMsg) tea.Cmd {
-	if m.filter.editing && k.Type != tea.KeyCtrlC {
+	if m.typing() && k.Type != tea.KeyCtrlC {
 		return m.edit(k)
 	}
 	b, ok := keys.Find(k.String(), tabInfo[m.tab].where)
@@ -254,6 +261,10 @@ func (m *Model) act(a keys.Action, key string) tea.Cmd {
 		return m.cancelHead()
 	case keys.Rank:
 		return m.nextRank()
+	case keys.Baseline:
+		return m.freeze()
+	case keys.Save:
+		return m.save()
 	case keys.Filter:
 		m.filter.editing = true
 		m.filter.input.Focus() // its command blinks a cursor that is not shown
@@ -281,12 +292,20 @@ func (m *Model) panelKey(a keys.Action) tea.Cmd {
 		m.requests.key(m, a)
 	case tabEvents:
 		m.events.key(m, a)
+	case tabKnobs:
+		return m.knobs.key(m, a)
 	}
 	return nil
 }
 
-// edit passes a key to the filter's line.
+// typing reports whether keys go into a line of text.
+func (m *Model) typing() bool { return m.filter.editing || m.knobs.typing }
+
+// edit passes a key to the line that is edited.
 func (m *Model) edit(k tea.KeyMsg) tea.Cmd {
+	if m.knobs.typing {
+		return m.knobs.edit(m, k)
+	}
 	m.dirty = true
 	switch k.Type {
 	case tea.KeyEnter:
@@ -314,6 +333,8 @@ func (m *Model) show(t tab) tea.Cmd {
 	switch {
 	case t == tabBlocks:
 		return tea.Batch(m.askBlock(), m.askTree())
+	case t == tabKnobs:
+		m.knobs.refresh(m)
 	case t == tabEvents && m.events.follow:
 		m.events.collect(m)
 	case t == tabOverview, t == tabLatency, t == tabRouting:

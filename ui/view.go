@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 
 	"mockbench/ui/grid"
 	"mockbench/ui/keys"
@@ -56,6 +57,8 @@ func (m *Model) draw() {
 		m.drawLatency()
 	case tabEvents:
 		m.events.draw(m)
+	case tabKnobs:
+		m.knobs.draw(m)
 	}
 	if m.help.open {
 		m.help.draw(m)
@@ -226,18 +229,32 @@ func (m *Model) drawFooter(a grid.Area) {
 		a.Set(x, 0, '_', theme.Cursor)
 		a.Right(a.W()-1, 0, "enter keep  esc clear", theme.Dim)
 		return
+	case m.knobs.typing:
+		a.Text(1, 0, "enter apply  esc leave as it was", theme.Dim)
+		return
 	case m.notice.text != "":
 		a.Text(1, 0, m.notice.text, theme.Bold)
 		return
 	}
-	hints, end := m.hints(), a.W()-1
 	x := 1
-	for _, b := range hints {
-		if x+grid.Width(b.Name())+1+grid.Width(b.Short) > end {
-			break
-		}
+	for _, b := range fitting(m.hints(), a.W()-1) {
 		x = a.Text(x, 0, b.Name(), theme.Bold) + 1
 		x = a.Text(x, 0, b.Short, theme.Plain) + 2
+	}
+}
+
+// fitting leaves out hints until the rest fits a width: the last ones first, but not how to get help and out.
+func fitting(list []keys.Binding, width int) []keys.Binding {
+	for {
+		used := 0
+		for _, b := range list {
+			used += grid.Width(b.Name()) + grid.Width(b.Short) + 3
+		}
+		i := len(list) - 3
+		if used <= width+2 || i < 0 {
+			return list
+		}
+		list = slices.Delete(list, i, i+1)
 	}
 }
 

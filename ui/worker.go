@@ -56,7 +56,8 @@ type row struct {
 type worker struct {
 	Source
 	name   string
-	config engine.Config
+	config engine.Config // in force
+	wanted engine.Config // as it was asked for
 	loads  []engine.Load
 	totals feed.Totals
 	batch  feed.Batch
@@ -75,6 +76,7 @@ type worker struct {
 
 func newWorker(s Source) *worker {
 	w := &worker{Source: s, name: grid.Clean(s.Worker.Name()), config: s.Worker.Config(), loads: make([]engine.Load, s.Worker.Ranks())}
+	w.wanted = w.config
 	for i := range w.history {
 		w.history[i].n = -1
 	}
@@ -82,6 +84,9 @@ func newWorker(s Source) *worker {
 	w.refresh(0)
 	return w
 }
+
+// configure takes over the settings in force.
+func (w *worker) configure() { w.config = w.Worker.Config() }
 
 // drain takes over what the feed has collected and reports whether there was anything.
 func (w *worker) drain() bool {

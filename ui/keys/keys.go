@@ -3,7 +3,9 @@
 package keys
 
 import (
+	"cmp"
 	"fmt"
+	"math/bits"
 	"strings"
 )
 
@@ -43,6 +45,14 @@ const (
 	CancelHead
 	Suspend
 	Redraw
+	More
+	Less
+	Edit
+	Reset
+	ResetAll
+	RestartWorkers
+	Save
+	Baseline
 )
 
 // Where says in which panels a key acts.
@@ -77,9 +87,10 @@ type Binding struct {
 var Table = []Binding{
 	{Pause, []string{" "}, "space", "pause", "pause or resume simulated time", Everywhere, true},
 	{Step, []string{"."}, "", "step", "pause, then run one pass of the selected worker", Everywhere, true},
-	{Faster, []string{"+", "="}, "", "", "double the speed of simulated time", Everywhere, true},
-	{Slower, []string{"-", "_"}, "+/-", "speed", "halve the speed of simulated time", Everywhere, true},
+	{Faster, []string{"+", "="}, "", "", "double the speed of simulated time", Everywhere &^ Knobs, true},
+	{Slower, []string{"-", "_"}, "+/-", "speed", "halve the speed of simulated time", Everywhere &^ Knobs, true},
 	{RealSpeed, []string{"0"}, "", "", "speed 1", Everywhere, true},
+	{Baseline, []string{"b"}, "", "baseline", "compare with the figures of this moment, or no more", Everywhere, false},
 	{CancelHead, []string{"x"}, "", "cancel head", "cancel the request on which a rank stalls", Everywhere, true},
 
 	{Panel, []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}, "", "", "go to a panel", Everywhere, false},
@@ -102,14 +113,36 @@ var Table = []Binding{
 	{Enter, []string{"enter"}, "", "zoom", "one block a cell, or the whole pool", Blocks, false},
 	{Lens, []string{"f"}, "", "lens", "show one state: each cell in tenths of its blocks", Blocks, false},
 	{Tree, []string{"t"}, "", "tree", "prefix tree, or the map again", Blocks, false},
+	{Edit, []string{"enter"}, "", "edit", "type a value; enter applies it, esc leaves it", Knobs, true},
+	{More, []string{"+", "=", "right", "l"}, "", "", "next value", Knobs, true},
+	{Less, []string{"-", "_", "left", "h"}, "+/-", "change", "previous value", Knobs, true},
+	{RestartWorkers, []string{"R"}, "", "restart", "restart workers where a setting needs it; again: cut", Knobs, true},
+	{Reset, []string{"u"}, "", "undo", "the value at the start again", Knobs, true},
+	{ResetAll, []string{"U"}, "", "", "all values at the start again", Knobs, true},
 	{Freeze, []string{"f"}, "", "freeze", "stop or follow the list", Events, false},
 	{Filter, []string{"/"}, "", "filter", "only rows that contain a text; ! in front inverts", Requests | Events, false},
 	{Back, []string{"esc"}, "", "", "close, unzoom, clear the filter, back to the present", Everywhere, false},
 
+	{Save, []string{"s"}, "", "save", "save the settings as a profile", Everywhere, false},
 	{Help, []string{"?"}, "", "help", "this help", Everywhere, false},
 	{Redraw, []string{"ctrl+l"}, "", "", "draw the screen anew", Everywhere, false},
 	{Suspend, []string{"ctrl+z"}, "", "", "put the program to sleep; simulated time stops", Everywhere, false},
 	{Quit, []string{"q", "ctrl+c"}, "", "quit", "drain and quit; again: quit at once", Everywhere, false},
+}
+
+// common reports whether a key acts in most panels, so that it need not be told which.
+func (b Binding) common() bool {
+	return bits.OnesCount16(uint16(b.Where)) >= bits.OnesCount16(uint16(Everywhere))-1
+}
+
+// In returns the keys that act in a panel and not in most others; those of most panels for 0.
+func In(panel Where) (list []Binding) {
+	for _, b := range Table {
+		if panel == 0 && b.common() || b.Where&panel != 0 && !b.common() {
+			list = append(list, b)
+		}
+	}
+	return list
 }
 
 // Find returns the binding of a key in a panel.
@@ -146,12 +179,29 @@ func (b Binding) Names() string {
 	return strings.Join(b.Keys[:min(len(b.Keys), 2)], ", ")
 }
 
+// names of the panels, in the order of their bits.
+var panelNames = [...]string{"Overview", "KV blocks", "Host tier", "Batch", "Requests", "Routing", "Latency", "Events", "Knobs"}
+
+// Panels names the panels in which a key acts; empty if it acts in all.
+func (b Binding) Panels() string {
+	if b.Where == Everywhere {
+		return ""
+	}
+	var list []string
+	for i, name := range panelNames {
+		if b.Where&(1<<i) != 0 {
+			list = append(list, name)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
 // Markdown returns the table for the documents.
 func Markdown() string {
 	var s strings.Builder
-	s.WriteString("| key | action |\n|---|---|\n")
+	s.WriteString("| key | action | panels |\n|---|---|---|\n")
 	for _, b := range Table {
-		fmt.Fprintf(&s, "| `%s` | %s |\n", b.Names(), b.Long)
+		fmt.Fprintf(&s, "| `%s` | %s | %s |\n", b.Names(), b.Long, cmp.Or(b.Panels(), "all"))
 	}
 	return s.String()
 }

@@ -60,6 +60,41 @@ func (k *Knob) Step(s Setup, up bool) string {
 	return v.text()
 }
 
+// All returns all knobs there are, those that a setup does not have included.
+func All() []*Knob {
+	list := make([]*Knob, len(all))
+	for i := range all {
+		list[i] = &all[i]
+	}
+	return list
+}
+
+// notes say what values mean, by setting.
+var notes = map[string]string{
+	"engine.max_model_len":                          "0: no limit",
+	"engine.aic_nextn":                              "0: no drafts; draft tokens cost nothing in the model of time",
+	"engine.native_host_offload.num_host_blocks":    "0: no host tier; it needs kv_cache_bytes_per_token",
+	"engine.timing_model.type":                      "polynomial: a decode pass takes as long for one request as for many",
+	"engine.prefill_schedule_interval":              "of several ranks: passes of the group from one prefill to the next",
+	"engine.native_host_offload.d2h_bandwidth_gbps": "0: no delay",
+	"engine.native_host_offload.h2d_bandwidth_gbps": "0: no delay",
+	"engine.block_size":                             "part of the model card: frontends must list the model anew",
+	"workload.rate":                                 "arrivals at random; 0: concurrency or sessions count",
+	"workload.concurrency":                          "in flight at any time, if there is no rate",
+	"workload.sessions":                             "conversations in flight or thinking, if there is no rate and no concurrency",
+	"workload.burst":                                "so many arrive together, at the same rate",
+	"workload.max_in_flight":                        "arrivals beyond are dropped",
+	"workload.prefix_share":                         "of the conversations that begin with a shared prefix",
+	"workload.turns":                                "most turns of a conversation",
+	"slo.ttft_ms":                                   "0: none",
+	"slo.itl_ms":                                    "0: none",
+	"slo.e2e_ms":                                    "0: none",
+	"router.router_temperature":                     "0: always the lowest cost",
+}
+
+// Note says what the values of a knob mean, where its name does not.
+func (k *Knob) Note() string { return notes[k.Setting] }
+
 // List returns the knobs that a setup has, group by group.
 func List(s Setup) []*Knob {
 	var list []*Knob

@@ -7,9 +7,10 @@ type Glyphs struct {
 	H, V       rune   // frame lines
 	NW, NE     rune   // frame corners
 	SW, SE     rune
+	Up, Down   rune // arrows of a figure that has risen or fallen
 }
 
 var (
-	blocks = Glyphs{Levels: []rune(" ▁▂▃▄▅▆▇█"), Full: '█', Rest: '─', H: '─', V: '│', NW: '┌', NE: '┐', SW: '└', SE: '┘'}
-	ascii  = Glyphs{Levels: []rune(" .:-=+*#@"), Full: '#', Rest: '.', H: '-', V: '|', NW: '+', NE: '+', SW: '+', SE: '+'}
+	blocks = Glyphs{Levels: []rune(" ▁▂▃▄▅▆▇█"), Full: '█', Rest: '─', H: '─', V: '│', NW: '┌', NE: '┐', SW: '└', SE: '┘', Up: '↑', Down: '↓'}
+	ascii  = Glyphs{Levels: []rune(" .:-=+*#@"), Full: '#', Rest: '.', H: '-', V: '|', NW: '+', NE: '+', SW: '+', SE: '+', Up: '^', Down: 'v'}
 )

@@ -7,7 +7,9 @@ import (
 	"sync"
 
 	"mockbench/engine/router"
+	"mockbench/engine/workload"
 	"mockbench/ui"
+	"mockbench/ui/knobs"
 )
 
 // Fleet is made-up workers under one clock.
@@ -16,11 +18,43 @@ type Fleet struct {
 
 	mu      sync.Mutex
 	workers []*Worker
+
+	Load   *workload.Load // that nobody runs
+	Router *router.Router // that places nothing
+	Limits *Limits
+}
+
+// Limits are SLO limits in memory.
+type Limits struct {
+	mu  sync.Mutex
+	slo knobs.SLO
+}
+
+// SLO returns the limits.
+func (l *Limits) SLO() knobs.SLO {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.slo
+}
+
+// SetSLO changes them.
+func (l *Limits) SetSLO(s knobs.SLO) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.slo = s
+	return s.Validate()
 }
 
 // NewFleet returns workers w0, w1 ... with pools of that many blocks.
 func NewFleet(workers, blocks int) *Fleet {
-	f := &Fleet{Clock: NewClock()}
+	f := &Fleet{Clock: NewClock(), Limits: &Limits{slo: knobs.SLO{TTFT: 300, ITL: 25}}}
+	var err error
+	if f.Load, err = workload.New(workload.Demo(4)); err == nil {
+		f.Router, err = router.New(router.Options{Policy: router.KV, Workers: max(workers, 1), BlockSize: 64})
+	}
+	if err != nil {
+		panic(err) // the options are constant
+	}
 	for i := range workers {
 		f.workers = append(f.workers, NewWorker(fmt.Sprintf("w%d", i), uint64(i+1), blocks))
 	}
@@ -69,6 +103,9 @@ func (f *Fleet) Options() ui.Options {
 		Status:  func() ui.Status { return ui.Status{Planes: "file > tcp > zmq", Subscribers: 2, Published: 12345} },
 		Window:  f.window,
 		Routing: routing{f},
+		Load:    f.Load,
+		Router:  f.Router,
+		Limits:  f.Limits,
 	}
 }
 
