@@ -39,8 +39,8 @@ type Pool struct {
 		head, tail int32
 		n          int
 	}
-	removed []int32 // units whose hashes left since TakeRemoved
-	gone    []uint64
+	removed []int32  // units whose hashes left since TakeRemoved
+	gone    []uint64 // scratch: hashes
 	evicted recent
 }
 
@@ -73,6 +73,7 @@ func (p *Pool) Active() int { return p.capacity - p.inactive.n - p.Free() }
 // Match appends the primary copies of the longest resident prefix of hashes to dst and returns it, with the number of
 // them that are referenced. It changes nothing.
 func (p *Pool) Match(hashes []uint64, dst []int32) (units []int32, referenced int) {
+	p.index.Fetch(hashes) // those that are not found will be published soon
 	for _, h := range hashes {
 		u, ok := p.index.Get(h)
 		if !ok {
@@ -96,9 +97,7 @@ func (p *Pool) Reserve(hits []int32, n int, dst []int32) ([]int32, bool) {
 	for _, u := range hits {
 		p.reuse(u)
 	}
-	for ; missing > 0; missing-- {
-		p.evict()
-	}
+	p.evict(missing)
 	dst = append(dst, hits...)
 	for range n {
 		dst = append(dst, p.take())
@@ -214,8 +213,21 @@ func (p *Pool) TakeRemovedUnits() []int32 {
 	return r
 }
 
-// evict frees the unit at the head of the inactive list.
-func (p *Pool) evict() {
+// evict frees the n units at the head of the inactive list.
+func (p *Pool) evict(n int) {
+	if n > 1 {
+		p.gone = p.gone[:0]
+		for u := p.inactive.head; len(p.gone) < n; u = p.units[u].next {
+			p.gone = append(p.gone, p.units[u].hash)
+		}
+		p.index.Fetch(p.gone)
+	}
+	for ; n > 0; n-- {
+		p.evictFirst()
+	}
+}
+
+func (p *Pool) evictFirst() {
 	u := p.inactive.head
 	p.unlink(u)
 	t := &p.units[u]

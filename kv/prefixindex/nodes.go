@@ -53,6 +53,7 @@ func (x *Index) node(h uint64) int32 {
 
 // Pin appends the nodes of blocks to dst. They keep their numbers until as many calls of Unpin.
 func (x *Index) Pin(hashes []uint64, dst []int32) []int32 {
+	x.slots.Fetch(hashes)
 	for _, h := range hashes {
 		n := x.node(h)
 		x.nodes.row(n)[pins]++
@@ -70,6 +71,9 @@ func (x *Index) Unpin(nodes []int32) {
 		}
 	}
 }
+
+// Fetch prepares for stores and drops of blocks that follow one another.
+func (x *Index) Fetch(hashes []uint64) { x.slots.Fetch(hashes) }
 
 // Set returns a set of ranks that is the caller's. The sets of a node that is neither pinned nor held must be empty.
 func (x *Index) Set(node int32, number int) []uint64 {

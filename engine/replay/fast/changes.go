@@ -13,6 +13,8 @@ type changes struct {
 	index *prefixindex.Index
 	nodes []int32 // of the blocks in the units, as far as they are known
 	list  []change
+
+	hashes []uint64 // scratch of apply
 }
 
 // change is a block that a rank holds since the pass, or not any more.
@@ -47,7 +49,15 @@ func (c *changes) removed(unit int32, hash uint64) {
 
 // apply makes the changes known, in order.
 func (c *changes) apply() {
+	if len(c.list) == 0 {
+		return
+	}
 	x := c.index
+	c.hashes = c.hashes[:0]
+	for i := range c.list {
+		c.hashes = append(c.hashes, c.list[i].hash)
+	}
+	x.Fetch(c.hashes)
 	for i := range c.list {
 		e := &c.list[i]
 		switch {
