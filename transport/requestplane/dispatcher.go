@@ -27,6 +27,7 @@ type Dispatcher struct {
 	metrics  *metrics
 	response ResponsePlane
 	quic     quicline.Pool
+	tls      TLS
 	log      *slog.Logger
 	ctx      context.Context // ends when the dispatcher is closed
 	stop     context.CancelFunc
@@ -39,7 +40,7 @@ type Dispatcher struct {
 }
 
 // NewDispatcher returns a dispatcher without endpoints. Of the options it uses the limits, the response plane,
-// the registerer and the log.
+// TLS, the registerer and the log.
 func NewDispatcher(o Options) (*Dispatcher, error) {
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()
@@ -55,7 +56,7 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dispatcher{limiter: limiter, metrics: metrics, response: o.Response, log: o.Log, endpoints: map[string]*Endpoint{},
+	d := &Dispatcher{limiter: limiter, metrics: metrics, response: o.Response, tls: o.TLS, log: o.Log, endpoints: map[string]*Endpoint{},
 		conns: map[net.Conn]struct{}{}}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	return d, nil

@@ -2,6 +2,7 @@ package requestplane
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -19,6 +20,7 @@ type Options struct {
 	MaxMessage int           // bytes of a request frame; 0 is DefaultMaxMessage
 	Limits     Limits        // the zero value is DefaultLimits
 	Response   ResponsePlane // how answers travel; empty is TCP
+	TLS        TLS           // of requests and of answers over TCP
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
 }
@@ -107,8 +109,16 @@ func (s *Server) accept() {
 // converse reads request frames from one connection and acknowledges each before it reads the next: the frontend
 // matches acknowledgements by their order alone.
 func (s *Server) converse(c net.Conn) {
-	defer s.drop(c)
+	defer s.drop(c) // as it was kept, without encryption
 	defer c.Close()
+	if s.tls.Requests != nil {
+		encrypted := tls.Server(c, s.tls.Requests)
+		if err := s.tls.shake(s.ctx, encrypted); err != nil {
+			s.log.Warn("request connection refused", "error", err, "peer", c.RemoteAddr())
+			return
+		}
+		c = encrypted
+	}
 	r := bufio.NewReaderSize(c, 32<<10)
 	var out []byte
 	for {
@@ -147,7 +157,7 @@ func (s *Server) acknowledge(c net.Conn, ack []byte) error {
 
 // linger reads what the peer still sends for a moment: closing at once would destroy the last words to it.
 func linger(c net.Conn) {
-	_ = c.(*net.TCPConn).CloseWrite()
+	_ = c.(duplex).CloseWrite()
 	_ = c.SetReadDeadline(time.Now().Add(lingerTimeout))
 	_, _ = io.Copy(io.Discard, io.LimitReader(c, maxLinger))
 }

@@ -22,14 +22,18 @@ const (
 
 // tcpLine is a connection of its own for one answer. The introduction of the answer is written with its prologue.
 type tcpLine struct {
-	conn         *net.TCPConn
+	conn         duplex
 	introduction []byte
 	over         atomic.Bool // the frontend gave the request up
 }
 
 // open implements home.
 func (h *CallHome) open(d *Dispatcher, s *Stream) (line, error) {
-	conn, err := dial(d.ctx, h.Address)
+	plain, err := dial(d.ctx, h.Address)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := d.tls.encrypted(d.ctx, plain, h.Address)
 	if err != nil {
 		return nil, err
 	}

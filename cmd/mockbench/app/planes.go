@@ -23,9 +23,11 @@ const viaNATS = "nats"
 
 // openPlanes opens what requests come in by and what events go out by, as flags and environment say.
 func (s *serving) openPlanes(ctx context.Context, registry prometheus.Registerer) error {
-	for _, text := range s.env.Warnings {
-		s.p.logger("config").Warn(text)
+	encryption, warnings, err := requestplane.TLSFromEnvironment(os.Getenv)
+	if err != nil {
+		return err
 	}
+	s.warn(append(s.env.Warnings, warnings...))
 	planes := &s.p.s.Planes
 	settings, err := natsconn.FromEnvironment(os.Getenv)
 	if err != nil && (planes.Request == viaNATS || planes.Event == viaNATS || planes.EmbeddedNATS) {
@@ -41,6 +43,7 @@ func (s *serving) openPlanes(ctx context.Context, registry prometheus.Registerer
 		return natsconn.Connect(ctx, settings, "mockbench "+what, s.p.logger("nats"))
 	}
 	o := s.env.Options
+	o.TLS = encryption
 	o.Registerer, o.Log, o.Response = registry, s.p.logger("requestplane"), requestplane.ResponsePlane(planes.Response)
 	if planes.Request == viaNATS {
 		err = s.requestsViaNATS(dial, o)
