@@ -44,7 +44,7 @@ type DispatchOptions struct {
 // NewDispatcher returns a dispatcher that knows of no blocks and no requests. The configuration has been validated.
 func NewDispatcher(o DispatchOptions) *Dispatcher {
 	n := o.Workers * o.Ranks
-	d := &Dispatcher{cfg: o.Config, selector: NewSelector(o.Config.Model, o.BlockSize, o.Seed), index: prefixindex.New(n, activeSets),
+	d := &Dispatcher{cfg: o.Config, selector: NewSelector(o.Config.Model, o.BlockSize, o.Seed), index: prefixindex.WithSets(n, activeSets),
 		limit: math.Inf(1), lag: o.EventLag, loads: make([]Load, n)}
 	d.active = activeBlocks{index: d.index, several: map[spot]int32{}}
 	for i := range n {

@@ -37,8 +37,11 @@ type Index struct {
 	found  []int32      // scratch of Match
 }
 
-// New returns an empty index for ranks 0 to ranks-1. Every node has so many sets of ranks for the caller, see Set.
-func New(ranks, sets int) *Index {
+// New returns an empty index for ranks 0 to ranks-1.
+func New(ranks int) *Index { return WithSets(ranks, 0) }
+
+// WithSets is New for a caller that keeps so many sets of ranks of its own for every node, see Index.Set.
+func WithSets(ranks, sets int) *Index {
 	words := (ranks + 63) / 64
 	x := &Index{ranks: ranks, words: words, nodes: nodes{stride: device + (1+sets)*words}, alive: make([]uint64, words)}
 	for t := range x.held {

@@ -50,7 +50,7 @@ func TestRandomOperationsAgainstNaiveSets(t *testing.T) {
 	for _, ranks := range []int{1, 3, 64, 70} {
 		t.Run(fmt.Sprint(ranks), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(7, uint64(ranks)))
-			x, model := New(ranks, 0), naive{}
+			x, model := New(ranks), naive{}
 			var got []Match
 			for step := range 3000 {
 				rank, tier := r.IntN(ranks), kv.Tier(r.IntN(2))
@@ -108,7 +108,7 @@ func checkCounts(t *testing.T, x *Index, model naive) {
 }
 
 func TestWrongEvents(t *testing.T) {
-	x := New(2, 0)
+	x := New(2)
 	if err := x.Apply(0, event(kv.Stored, kv.Device, 10, 11)); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestWrongEvents(t *testing.T) {
 // A pool that keeps replacing its blocks must not make the index grow.
 func TestChurnKeepsTheIndexSmall(t *testing.T) {
 	const live = 1000
-	x := New(8, 0)
+	x := New(8)
 	for i := range uint64(200_000) {
 		rank := int(i % 8)
 		if err := x.Apply(rank, event(kv.Stored, kv.Device, i)); err != nil {
@@ -156,7 +156,7 @@ func TestChurnKeepsTheIndexSmall(t *testing.T) {
 
 func BenchmarkMatch(b *testing.B) {
 	const ranks, depth = 64, 128
-	x := New(ranks, 0)
+	x := New(ranks)
 	hashes := make([]uint64, depth)
 	for i := range hashes {
 		hashes[i] = rand.Uint64()
