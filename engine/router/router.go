@@ -69,7 +69,7 @@ func New(o Options) (*Router, error) {
 	}
 	n := o.Workers * o.Ranks
 	r := &Router{o: o, selector: NewSelector(o.Model, o.BlockSize, o.Seed), random: rng(o.Seed),
-		index: prefixindex.New(n, 0), books: make([]book, n), closed: make([]bool, o.Workers),
+		index: prefixindex.New(n), books: make([]book, n), closed: make([]bool, o.Workers),
 		counters: make([]Counters, o.Workers), requests: map[string]*active{}, nextRank: make([]int, o.Workers)}
 	for i := range r.books {
 		r.books[i].blocks = map[uint64]int32{}
@@ -226,6 +226,17 @@ func (r *Router) SetModel(m Model) error {
 	defer r.mu.Unlock()
 	r.o.Model, r.selector.Model = m, m
 	return nil
+}
+
+// SetBlockSize makes the router count in blocks of another size. What it knew of caches is forgotten.
+func (r *Router) SetBlockSize(tokens int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if tokens < 1 || tokens == r.o.BlockSize {
+		return
+	}
+	r.o.BlockSize, r.selector.BlockSize = tokens, tokens
+	r.index = prefixindex.New(len(r.books))
 }
 
 // Options returns the present options, defaults filled in.
