@@ -24,6 +24,8 @@ type Report struct {
 	Notes         []string `json:"notes"` // what a reader of the figures must know of the model behind them
 	Summary       Figures  `json:"summary"`
 	Workers       []Worker `json:"workers"`
+
+	AB *Comparison `json:"ab,omitempty"` // nil unless a second fleet had the same traffic
 }
 
 // Worker is the figures of one worker.

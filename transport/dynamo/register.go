@@ -121,6 +121,18 @@ func (r *Registration) generator() *Generator {
 	return g
 }
 
+// Republish gives the worker another model card, under the same instance id. After Withdraw it does nothing.
+func (r *Registration) Republish(ctx context.Context, card json.RawMessage) error {
+	r.withdrawing.Lock()
+	defer r.withdrawing.Unlock()
+	select {
+	case <-r.over:
+		return nil
+	default:
+	}
+	return discovery.Publish(ctx, r.o.Store, discovery.Model{Endpoint: r.o.Endpoint, ID: r.o.ID, Card: card})
+}
+
 // publish writes a record that is taken back with the others.
 func (r *Registration) publish(ctx context.Context, record discovery.Record) error {
 	r.mu.Lock()

@@ -78,7 +78,6 @@ var notes = map[string]string{
 	"engine.prefill_schedule_interval":              "of several ranks: passes of the group from one prefill to the next",
 	"engine.native_host_offload.d2h_bandwidth_gbps": "0: no delay",
 	"engine.native_host_offload.h2d_bandwidth_gbps": "0: no delay",
-	"engine.block_size":                             "part of the model card: frontends must list the model anew",
 	"workload.rate":                                 "arrivals at random; 0: concurrency or sessions count",
 	"workload.concurrency":                          "in flight at any time, if there is no rate",
 	"workload.sessions":                             "conversations in flight or thinking, if there is no rate and no concurrency",
@@ -118,7 +117,8 @@ func hasSLO(s *Setup) bool    { return s.HasSLO }
 // onCost reports whether the router weighs costs, and so whether its weights matter.
 func onCost(s *Setup) bool { return s.HasRouter && s.Policy == router.KV }
 
-// all is the table of the knobs. It is never written to.
+// all is the table of the knobs. What stands in a model card for good, where frontends look, is there only without one.
+// It is never written to.
 var all = [...]Knob{
 	eng(Scheduler, "max_num_seqs", "requests", NextPass, nil, func(c *engine.Config) value { return limit(&c.MaxNumSeqs) }),
 	eng(Scheduler, "max_num_batched_tokens", "tokens", NextPass, offSGLang, func(c *engine.Config) value { return limit(&c.MaxNumBatchedTokens) }),
@@ -135,9 +135,9 @@ var all = [...]Knob{
 	eng(Scheduler, "aic_nextn_accept_rates", "", Restart, func(s *Setup) bool { return s.Engine.Nextn > 0 }, func(c *engine.Config) value { return sentence(&c.NextnAcceptRates) }),
 
 	eng(KV, "num_gpu_blocks", "blocks", Restart, nil, func(c *engine.Config) value { return integer(&c.NumGPUBlocks) }),
-	eng(KV, "block_size", "tokens", Restart, nil, func(c *engine.Config) value { return doubling(&c.BlockSize) }),
-	eng(KV, "max_model_len", "tokens", Restart, nil, func(c *engine.Config) value { return integer(&c.MaxModelLen) }),
-	eng(KV, "enable_prefix_caching", "", Restart, nil, func(c *engine.Config) value { return toggle(&c.EnablePrefixCaching) }),
+	eng(KV, "block_size", "tokens", Restart, hasLoad, func(c *engine.Config) value { return doubling(&c.BlockSize) }),
+	eng(KV, "max_model_len", "tokens", Restart, hasLoad, func(c *engine.Config) value { return integer(&c.MaxModelLen) }),
+	eng(KV, "enable_prefix_caching", "", Restart, nil, func(c *engine.Config) value { return caching(c) }),
 	{Group: KV, Setting: "engine.native_host_offload.num_host_blocks", Name: "num_host_blocks", Unit: "blocks", When: Restart, at: hostBlocks, has: onVLLM},
 	eng(KV, "kv_cache_bytes_per_token", "bytes", Restart, onVLLM, func(c *engine.Config) value { return integer(&c.KVCacheBytesPerToken) }),
 	host("d2h_bandwidth_gbps", "GB/s", func(h *engine.HostOffload) *float64 { return &h.D2HBandwidthGBps }),
@@ -184,6 +184,16 @@ var all = [...]Knob{
 	slo("ttft_ms", func(l *SLO) *float64 { return &l.TTFT }),
 	slo("itl_ms", func(l *SLO) *float64 { return &l.ITL }),
 	slo("e2e_ms", func(l *SLO) *float64 { return &l.E2E }),
+}
+
+// caching switches prefix caching, and with it the KV events.
+func caching(c *engine.Config) value {
+	v := toggle(&c.EnablePrefixCaching)
+	follow := func() { c.EmitKVEvents = c.EmitKVEvents || c.EnablePrefixCaching && c.Role != engine.DecodeRole }
+	set, step := v.set, v.step
+	v.set = func(text string) string { defer follow(); return set(text) }
+	v.step = func(up bool) { step(up); follow() }
+	return v
 }
 
 func eng(g Group, name, unit string, when When, has func(*Setup) bool, at func(*engine.Config) value) Knob {
