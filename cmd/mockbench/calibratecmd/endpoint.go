@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,7 +23,7 @@ type endpoint struct {
 	client *http.Client
 }
 
-// answer is when the parts of a streamed answer came, counted from the request.
+// answer is when the parts of a streamed answer came, counted from when the request had been sent.
 type answer struct {
 	sent           time.Time
 	chunks         []time.Duration // with text
@@ -71,6 +73,10 @@ func (e *endpoint) ask(ctx context.Context, prompt string, tokens int) (*answer,
 	if err != nil {
 		return nil, err
 	}
+	start, wrote := time.Now(), atomic.Int64{} // nanoseconds, without the time to connect
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) {
+		wrote.Store(int64(time.Since(start)))
+	}})
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+"/v1/chat/completions", bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -79,7 +85,6 @@ func (e *endpoint) ask(ctx context.Context, prompt string, tokens int) (*answer,
 	if e.key != "" {
 		r.Header.Set("Authorization", "Bearer "+e.key)
 	}
-	a := &answer{sent: time.Now()}
 	response, err := e.client.Do(r)
 	if err != nil {
 		return nil, fmt.Errorf("--url: %w", err)
@@ -89,6 +94,7 @@ func (e *endpoint) ask(ctx context.Context, prompt string, tokens int) (*answer,
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 300))
 		return nil, fmt.Errorf("--url %s: status %s: %s", e.url, response.Status, oneLine(text))
 	}
+	a := &answer{sent: start.Add(time.Duration(wrote.Load()))}
 	if err := a.read(response.Body); err != nil {
 		return nil, fmt.Errorf("--url %s: %w", e.url, err)
 	}

@@ -41,7 +41,7 @@ func newFlags() *arguments {
 	f.StringVar(&a.keyVariable, "api-key-env", "", "`NAME` of the environment variable with the key of an endpoint that wants one")
 	f.IntSliceVar(&a.isl, "isl", []int{128, 512, 2048, 4096}, "prompt lengths to measure, about so many `TOKENS,...`")
 	f.IntSliceVar(&a.batch, "batch", []int{1, 4, 16}, "numbers of requests at a time to measure (`N,N,...`)")
-	f.IntVar(&a.osl, "osl", 64, "`TOKENS` of an answer")
+	f.IntVar(&a.osl, "osl", 128, "`TOKENS` of an answer")
 	f.IntVar(&a.repeats, "repeats", 3, "measure every combination `N` times, the median counts")
 	f.DurationVar(&a.timeout, "timeout", 5*time.Minute, "`TIME` that one request may take")
 	f.StringVar(&a.save, "save-csv", "", "write what was measured at the endpoint to this `FILE`")

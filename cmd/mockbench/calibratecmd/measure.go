@@ -145,10 +145,21 @@ func steadyStep(answers []*answer) (ms, context float64, ok bool) {
 		if high-low < fewest {
 			continue
 		}
-		steps = append(steps, (a.chunks[high]-a.chunks[low]).Seconds()*1000/float64(high-low)/a.perChunk())
+		steps = append(steps, slope(a.chunks[low:high+1])*1000/a.perChunk())
 		contexts = append(contexts, float64(a.prompt)+a.perChunk()*float64(low+high+1)/2)
 	}
 	return median(steps), median(contexts), len(steps) > 0
+}
+
+// slope returns the seconds from one arrival to the next, by least squares: a late one in the middle counts little.
+func slope(arrivals []time.Duration) float64 {
+	centre, products, squares := float64(len(arrivals)-1)/2, 0.0, 0.0
+	for i, t := range arrivals {
+		x := float64(i) - centre
+		products += x * t.Seconds()
+		squares += x * x
+	}
+	return products / squares
 }
 
 // median returns 0 for nothing.

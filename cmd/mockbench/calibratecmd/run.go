@@ -99,8 +99,7 @@ func (a *arguments) samples(ctx context.Context, stdout, stderr io.Writer) ([]ca
 		return samples, err
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = mostRequests // connections are opened once, not while something is measured
-	defer transport.CloseIdleConnections()
+	transport.DisableKeepAlives = true // on a used connection acknowledgements are held back, and small chunks with them
 	e := &endpoint{url: strings.TrimRight(a.url, "/"), model: a.model, client: &http.Client{Transport: transport}}
 	if a.keyVariable != "" {
 		if e.key = os.Getenv(a.keyVariable); e.key == "" {
