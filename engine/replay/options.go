@@ -18,9 +18,10 @@ import (
 
 // Options describe a run.
 type Options struct {
-	Trace       *trace.Trace // is changed by the run: times are aligned
-	Concurrency int          // requests (sessions, if there are any) at a time; 0: requests come when the trace says
-	Speedup     float64      // of arrivals and delays; 0 is 1
+	Trace       *trace.Trace  // is changed by the run: times are aligned
+	Stream      *trace.Stream // instead of Trace; is read as a whole only if that is necessary
+	Concurrency int           // requests (sessions, if there are any) at a time; 0: requests come when the trace says
+	Speedup     float64       // of arrivals and delays; 0 is 1
 
 	Workers         Pool // of an aggregated fleet
 	Prefill, Decode Pool // of a disaggregated one
@@ -58,7 +59,7 @@ type Progress struct {
 	Now     engine.Time // of one of the workers, if they run apart
 	Arrived int
 	Ended   int
-	Total   int
+	Total   int // requests; 0 if nobody knows yet
 }
 
 // Result is the outcome of a run.
@@ -101,9 +102,10 @@ func (o *Options) validate() error {
 			return err
 		}
 	}
-	if g := o.Trace.Graph; g != nil && o.Concurrency > 0 {
+	graph := o.Trace != nil && o.Trace.Graph != nil
+	if graph && o.Concurrency > 0 {
 		return wrong("replay_concurrency", engine.KindConflict, o.Concurrency, "a graph of requests has no concurrency, use agentic_lanes")
-	} else if g == nil && o.Lanes != 0 {
+	} else if !graph && o.Lanes != 0 {
 		return wrong("agentic_lanes", engine.KindUnsupported, o.Lanes, "needs a trace format with plays: agentic_mooncake, weka, dynamo")
 	}
 	if o.Lanes < 0 {

@@ -18,6 +18,20 @@ func Run(o Options) (*Result, error) {
 	if o.Speedup == 0 {
 		o.Speedup = 1
 	}
+	if o.Stream != nil && o.short() {
+		r, err := runShort(&o)
+		if !errors.Is(err, fast.ErrBeyond) && !errors.Is(err, trace.ErrNoStream) {
+			return r, err
+		}
+		o.General = errors.Is(err, fast.ErrBeyond)
+	}
+	if o.Stream != nil {
+		var err error
+		if o.Trace, err = o.Stream.ReadAll(); err != nil {
+			return nil, err
+		}
+		o.Stream = nil
+	}
 	if o.Concurrency == 0 {
 		if err := o.Trace.Align(o.Speedup); err != nil {
 			return nil, err
@@ -26,7 +40,7 @@ func Run(o Options) (*Result, error) {
 	if o.Trace.List() {
 		o.Trace.Delta = false // there is nothing that a turn could follow on
 	}
-	if o.short() {
+	if o.short() && suits(o.Trace) {
 		if r, err := runShort(&o); !errors.Is(err, fast.ErrBeyond) {
 			return r, err
 		}

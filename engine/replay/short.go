@@ -11,11 +11,15 @@ import (
 	"mockbench/engine/trace"
 )
 
-// short reports whether the fast path can do the run.
+// short reports whether the fast path can do the run, as far as the workload does not matter.
 func (o *Options) short() bool {
-	t := o.Trace
-	if o.General || o.disaggregated() || o.Concurrency != 0 || o.MaxTime >= 0 || o.Telemetry != nil || o.EventLag != 0 ||
-		o.Workers.ranks() != 1 || !t.List() || !t.Planned || t.BlockSize == 0 {
+	return !o.General && !o.disaggregated() && o.Concurrency == 0 && o.MaxTime < 0 && o.Telemetry == nil && o.EventLag == 0 &&
+		o.Workers.ranks() == 1 && fast.Supports(&o.Workers.Engine)
+}
+
+// suits reports whether a trace is one for the fast path.
+func suits(t *trace.Trace) bool {
+	if !t.List() || !t.Planned || t.BlockSize == 0 {
 		return false
 	}
 	for i := range t.Sessions {
@@ -23,18 +27,25 @@ func (o *Options) short() bool {
 			return false
 		}
 	}
-	return fast.Supports(&o.Workers.Engine)
+	return true
 }
 
-// runShort does the run on the fast path. The error is fast.ErrBeyond if that does not suffice.
+// runShort does the run on the fast path. The error is fast.ErrBeyond or trace.ErrNoStream if that does not suffice.
 func runShort(o *Options) (*Result, error) {
 	seed := o.Seed
 	if seed == 0 {
 		seed = router.DefaultSeed
 	}
-	r, err := fast.Run(fast.Options{Engine: o.Workers.Engine, Workers: o.Workers.Workers, Router: o.Router, Seed: seed,
-		TraceBlock: o.Trace.BlockSize, Bounds: o.Bounds, Records: o.Records, Cores: o.Cores, Look: o.look()},
-		&feed{trace: o.Trace, order: byArrival(o.Trace, true)})
+	f := fast.Options{Engine: o.Workers.Engine, Workers: o.Workers.Workers, Router: o.Router, Seed: seed, Bounds: o.Bounds,
+		Records: o.Records, Cores: o.Cores, Look: o.look()}
+	var source fast.Feed
+	if o.Stream != nil {
+		f.TraceBlock, source = o.Stream.BlockSize(), streamFeed{o.Stream}
+		defer o.Stream.Close()
+	} else {
+		f.TraceBlock, source = o.Trace.BlockSize, &feed{trace: o.Trace, order: byArrival(o.Trace, true)}
+	}
+	r, err := fast.Run(f, source)
 	if err != nil {
 		return nil, err
 	}
@@ -51,13 +62,17 @@ func (o *Options) look() func(lane int, p fast.Progress) bool {
 	if o.Progress == nil {
 		return func(int, fast.Progress) bool { return ctx.Err() == nil }
 	}
+	total := 0
+	if o.Trace != nil {
+		total = o.Trace.Requests()
+	}
 	var mu sync.Mutex
 	lanes := map[int]fast.Progress{}
 	return func(lane int, p fast.Progress) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		lanes[lane] = p
-		sum := Progress{Now: p.Now, Total: o.Trace.Requests()}
+		sum := Progress{Now: p.Now, Total: total}
 		for _, x := range lanes {
 			sum.Arrived += x.Arrived
 			sum.Ended += x.Ended
@@ -65,6 +80,14 @@ func (o *Options) look() func(lane int, p fast.Progress) bool {
 		o.Progress(sum)
 		return ctx.Err() == nil
 	}
+}
+
+// streamFeed gives the fast path the requests of a file as they are read.
+type streamFeed struct{ *trace.Stream }
+
+func (f streamFeed) Next() (fast.Batch, error) {
+	list, until, err := f.Stream.Next(feedBatch)
+	return fast.Batch{Requests: list, Until: engine.Time(until)}, err
 }
 
 // feed gives the fast path the requests of a trace that was read as a whole.

@@ -105,7 +105,7 @@ func TestFastPathEqualsGeneralLoop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{MaxTime: -1, Workers: randomFleet(t), Router: randomRouter(t), Records: rapid.Bool().Draw(t, "records"),
 			Bounds: report.Bounds{TTFT: 100}, Trace: randomTrace(t, rapid.SampledFrom([]int{5, 16, 64, 128}).Draw(t, "trace block"))}
-		if !o.short() {
+		if !o.short() || !suits(o.Trace) {
 			t.Fatal("the fast path does not take it")
 		}
 		general := o

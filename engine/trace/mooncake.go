@@ -138,29 +138,41 @@ func readMooncake(path string, blockSize int) (*Trace, error) {
 
 // add checks a row and adds its turn.
 func (m *mooncake) add(r *row) error {
-	in, size := m.in, m.t.BlockSize
+	if err := r.check(m.in, m.t.BlockSize); err != nil {
+		return err
+	}
+	u := Turn{IDs: m.t.ids.copy(r.number(&m.interner)), Input: r.input, Output: r.output, Extra: r.extra()}
+	return m.place(r, u)
+}
+
+// check completes a row and finds what is wrong with it, taken by itself.
+func (r *row) check(in *lines, blockSize int) error {
 	if !r.has(hasIDs) {
 		return in.wrong("hash_ids is missing")
 	}
 	if !r.has(hasOutput) {
 		return in.wrong("output_length is missing")
 	}
-	room := len(r.ids) * size
+	room := len(r.ids) * blockSize
 	if !r.has(hasInput) {
 		r.input = room
 	}
 	if r.input > room {
-		return in.wrong("input_length %d exceeds the %d tokens of its %d hash_ids (%d tokens each)", r.input, room, len(r.ids), size)
+		return in.wrong("input_length %d exceeds the %d tokens of its %d hash_ids (%d tokens each)", r.input, room, len(r.ids), blockSize)
 	}
 	if r.has(hasTokens) && len(r.tokens) != r.output {
 		return in.wrong("output_length %d differs from the %d output_token_ids", r.output, len(r.tokens))
 	}
+	return nil
+}
+
+// number numbers the ids of a row. The list is valid until the next call.
+func (r *row) number(n *interner) []uint32 {
 	r.numbered = r.numbered[:0]
 	for _, id := range r.ids {
-		r.numbered = append(r.numbered, m.interner.number(id))
+		r.numbered = append(r.numbered, n.number(id))
 	}
-	u := Turn{IDs: m.t.ids.copy(r.numbered), Input: r.input, Output: r.output, Extra: r.extra()}
-	return m.place(r, u)
+	return r.numbered
 }
 
 func (r *row) extra() *Extra {

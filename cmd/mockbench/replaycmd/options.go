@@ -210,6 +210,9 @@ func (j *job) pool(flag, text string, workers int, count string, role engine.Rol
 	if l.Engine.Role != role {
 		return replay.Pool{}, wrong(flag, engine.KindConflict, l.Engine.Role, fmt.Sprintf("engine.worker_type must be %s", role))
 	}
+	if err := l.LoadTiming(); err != nil {
+		return replay.Pool{}, fmt.Errorf("--%s: AIS timing: %w", flag, err)
+	}
 	if p := l.Dynamo.RouterQueuePolicy; p != nil && j.options.Router != nil {
 		j.options.Router.QueuePolicy = router.QueuePolicy(*p)
 	}
@@ -277,6 +280,11 @@ func (j *job) load() (err error) {
 	}
 	if format != trace.Applied && (a.given("trace-shared-prefix-ratio") || a.given("trace-num-prefix-groups")) {
 		j.warnings = append(j.warnings, fmt.Sprintf("--trace-shared-prefix-ratio and --trace-num-prefix-groups have no effect on traces of format %s", a.traceFormat))
+	}
+	if (format == trace.Mooncake || format == trace.MooncakeDelta) && len(a.files) == 1 && a.telemetryJSONL == "" {
+		if j.options.Stream = trace.NewStream(a.files[0], a.traceBlockSize, a.speedup); j.options.Stream != nil {
+			return nil
+		}
 	}
 	j.options.Trace, err = trace.Read(a.files, trace.Options{Format: format, BlockSize: a.traceBlockSize, PrefixRatio: a.prefixRatio,
 		PrefixGroups: a.prefixGroups})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"mockbench/engine/replay"
 	"mockbench/engine/report"
 	"mockbench/engine/report/limits"
+	"mockbench/engine/trace"
 )
 
 // Exit statuses.
@@ -62,8 +64,15 @@ func fail(w io.Writer, err error) int {
 	return exitError
 }
 
+// garbagePercent is how much garbage may lie around, in per cent of what is in use. A replay makes little of it, so that
+// looking for it often costs next to nothing and keeps the peak low.
+const garbagePercent = 25
+
 func (j *job) run(stdout, stderr io.Writer) (status int, err error) {
 	a := j.a
+	if os.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(garbagePercent))
+	}
 	for _, text := range j.warnings {
 		fmt.Fprintf(stderr, "warning: %s\n", text)
 	}
@@ -115,7 +124,11 @@ func progress(w io.Writer, every time.Duration) func(replay.Progress) {
 	return func(p replay.Progress) {
 		if time.Since(last) >= every {
 			last = time.Now()
-			fmt.Fprintf(w, "%9.1f s simulated, %d of %d requests ended, %d in flight\n", float64(p.Now)/1000, p.Ended, p.Total, p.Arrived-p.Ended)
+			of := ""
+			if p.Total > 0 {
+				of = fmt.Sprintf(" of %d", p.Total)
+			}
+			fmt.Fprintf(w, "%9.1f s simulated, %d%s requests ended, %d in flight\n", float64(p.Now)/1000, p.Ended, of, p.Arrived-p.Ended)
 		}
 	}
 }
@@ -123,7 +136,7 @@ func progress(w io.Writer, every time.Duration) func(replay.Progress) {
 // finish evaluates the limits and writes what was asked for. A report on stdout sends the summary to stderr.
 func (j *job) finish(r *replay.Result, stdout, stderr io.Writer) (status int, err error) {
 	a, c := j.a, r.Offline
-	if g := j.options.Trace.Graph; g != nil {
+	if g := j.graph(); g != nil {
 		r.Fleet.Extra = report.Fields{{Key: "agentic_model_projection", Value: report.Fields{
 			{Key: "policy", Value: "project_to_configured_target"}, {Key: "source_models", Value: g.Models()},
 			{Key: "target_model", Value: a.executionModel}}}}
@@ -162,6 +175,14 @@ func (j *job) finish(r *replay.Result, stdout, stderr io.Writer) (status int, er
 	return exitOK, nil
 }
 
+// graph returns the graph of the workload, nil if there is none.
+func (j *job) graph() *trace.Graph {
+	if j.options.Trace == nil {
+		return nil
+	}
+	return j.options.Trace.Graph
+}
+
 // reportPath gives a report in a folder a name.
 func reportPath(path string) string {
 	if info, err := os.Stat(path); err == nil && info.IsDir() || strings.HasSuffix(path, "/") {
@@ -185,8 +206,12 @@ func (j *job) print(w io.Writer, r *replay.Result, summary report.Fields) error 
 	if o.Decode.Workers > 0 {
 		cfg = o.Decode.Engine
 	}
+	notes := report.Notes(cfg)
+	if o.Trace != nil {
+		notes = append(notes, o.Trace.Notes...)
+	}
 	return r.Offline.WriteText(w, summary, report.OfflineText{Unfinished: r.Unfinished, Interrupted: r.Interrupted,
-		Notes: append(report.Notes(cfg), o.Trace.Notes...)}, width)
+		Notes: notes}, width)
 }
 
 // write writes the report as JSON with sorted keys.
