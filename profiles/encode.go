@@ -21,11 +21,12 @@ func (l *Launch) given() *Object {
 	usual := &Launch{Engine: engine.DefaultConfig(l.Engine.Backend), DPSize: 1, TensorParallelSize: 1,
 		Dynamo: Dynamo{HandoffSessionTimeoutMS: defaultHandoffMS, EnableLocalIndexer: true}}
 	usual.Engine.Backend = engine.VLLM // which is what no backend means
+	if l.BlocksExplicit {
+		usual.Engine.NumGPUBlocks = 0 // differs even if it was given with the value of the default
+	}
 	o := l.Canonical().without(usual.Canonical())
 	o.Delete("num_gpu_blocks_is_explicit")
-	if l.BlocksExplicit {
-		o.Set("engine.num_gpu_blocks", number(l.Engine.NumGPUBlocks))
-	} else if _, ok := o.Get("engine.num_gpu_blocks"); ok {
+	if _, ok := o.Get("engine.num_gpu_blocks"); ok && !l.BlocksExplicit {
 		o.Set("num_gpu_blocks_is_explicit", false)
 	}
 	if h := l.Engine.HostOffload; h != nil {

@@ -193,7 +193,7 @@ func TestOnlyWhatDiffersIsSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	data, err := profiles.New(l, nil).Encode()
-	const want = "version = 1\nworkers = 1\n\n[engine]\nbackend = \"sglang\"\nmax_num_seqs = 16\nnum_gpu_blocks = 16384\n"
+	const want = "version = 1\nworkers = 1\n\n[engine]\nbackend = \"sglang\"\nnum_gpu_blocks = 16384\nmax_num_seqs = 16\n"
 	if err != nil || string(data) != want {
 		t.Errorf("%v, %s", err, data)
 	}

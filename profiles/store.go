@@ -123,14 +123,27 @@ func (s Store) Open(name string) (*Profile, Source, error) {
 	return p, source, err
 }
 
+// check says why a name cannot be that of a user's profile.
+func (s Store) check(name string) error {
+	switch {
+	case s.Dir == "":
+		return fmt.Errorf("there is no folder for profiles, set %s", Variable)
+	case !validName.MatchString(name):
+		return fmt.Errorf("profile name: got %q, must be letters, digits, - and _", name)
+	}
+	return nil
+}
+
+// Draft returns the path at which the text of a profile is edited. It is no profile.
+func (s Store) Draft(name string) (string, error) {
+	return filepath.Join(s.Dir, "."+name+".draft"+extension), s.check(name)
+}
+
 // Write stores the text of a profile under a name and returns its path. The text must be a profile. The file appears
 // complete or not at all; one that is there is replaced only with force, else the error is ErrExists.
 func (s Store) Write(name string, data []byte, force bool) (string, error) {
-	switch {
-	case s.Dir == "":
-		return "", fmt.Errorf("there is no folder for profiles, set %s", Variable)
-	case !validName.MatchString(name):
-		return "", fmt.Errorf("profile name: got %q, must be letters, digits, - and _", name)
+	if err := s.check(name); err != nil {
+		return "", err
 	}
 	if _, err := Parse(name, data); err != nil {
 		return "", err

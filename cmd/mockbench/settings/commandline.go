@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"mockbench/cmd/mockbench/flags"
 	"mockbench/profiles"
@@ -163,4 +164,18 @@ func settingNames(path string, o *profiles.Object) (names []string) {
 		}
 	}
 	return names
+}
+
+// Shell returns arguments as one writes them in a shell.
+func Shell(args []string) string {
+	words := make([]string, len(args))
+	for i, a := range args {
+		words[i] = a
+		if a == "" || strings.ContainsFunc(a, func(c rune) bool {
+			return c > unicode.MaxASCII || strings.ContainsRune(" \t\n\"'`$&|;<>()*?[]{}#~!\\", c)
+		}) {
+			words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
 }

@@ -75,3 +75,9 @@ func TestSettingsWithoutFlagAreNamed(t *testing.T) {
 		t.Errorf("got %q, want %q", rest, want)
 	}
 }
+
+func TestShell(t *testing.T) {
+	if got, want := Shell([]string{"--a", "b c", "", "it's", "--x={1}", "0.8,0.6"}), `--a 'b c' '' 'it'\''s' '--x={1}' 0.8,0.6`; got != want {
+		t.Errorf("got %s", got)
+	}
+}
