@@ -16,6 +16,7 @@ import (
 	"mockbench/engine"
 	"mockbench/transport/discovery"
 	"mockbench/transport/modelcard"
+	"mockbench/transport/requestplane"
 )
 
 // recordings is the folder of the recorded discovery cases.
@@ -78,8 +79,9 @@ func (c *cluster) registration(store *discovery.File, name string) *registration
 	r := &registration{name: name, store: store}
 	endpoint, id := discovery.Endpoint{Namespace: "dynamo", Component: name, Name: "generate"}, store.NewID()
 	r.model = discovery.Model{Endpoint: endpoint, ID: id}
+	path := requestplane.Name{Namespace: endpoint.Namespace, Component: endpoint.Component, Endpoint: endpoint.Name, Instance: id}.Path()
 	r.instance = discovery.Instance{Endpoint: endpoint, ID: id, Device: "cuda", Codec: "msgpack",
-		Transport: discovery.Transport{TCP: "127.0.0.1:1/" + discovery.TCPPath(endpoint, id)}}
+		Transport: discovery.Transport{TCP: "127.0.0.1:1/" + path}}
 	text, err := json.Marshal(made)
 	if err == nil {
 		err = json.Unmarshal(text, &r.card)

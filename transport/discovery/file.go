@@ -122,8 +122,8 @@ func (f *File) path(key Key) string { return filepath.Join(f.dir(key.Bucket), Fi
 // NewID implements Store.
 func (f *File) NewID() uint64 { return rand.Uint64() }
 
-// Recreated returns how many records had to be written again.
-func (f *File) Recreated() uint64 { return f.recreated.Load() }
+// Restored implements Backend: it returns how many records had to be written again.
+func (f *File) Restored() uint64 { return f.recreated.Load() }
 
 // String implements Store.
 func (f *File) String() string { return "file " + f.root }

@@ -178,7 +178,7 @@ func TestLostRecordsComeBack(t *testing.T) {
 		if err := loss(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the record is written again", func() bool { return f.Recreated() == uint64(i+1) })
+		eventually(t, "the record is written again", func() bool { return f.Restored() == uint64(i+1) })
 		after, err := os.ReadFile(f.path(kept.Key()))
 		if err != nil || !bytes.Equal(before, after) {
 			t.Errorf("got %q, %v, want %q", after, err, before)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"mockbench/engine"
+	"mockbench/transport/requestplane"
 )
 
 // cases reads one file of recorded cases; a file that is not there has none.
@@ -208,10 +209,11 @@ func rebuild(bucket, body string) (Record, error) {
 	switch bucket {
 	case Instances:
 		transport := Transport{TCP: f.Transport.TCP, NATS: f.Transport.NATS}
+		name := requestplane.Name{Namespace: e.Namespace, Component: e.Component, Endpoint: e.Name, Instance: f.ID}
 		if address, _, ok := strings.Cut(transport.TCP, "/"); ok {
-			transport.TCP = address + "/" + TCPPath(e, f.ID)
+			transport.TCP = address + "/" + name.Path()
 		} else {
-			transport.NATS = NATSSubject(e, f.ID)
+			transport.NATS = name.Subject()
 		}
 		return Instance{Endpoint: e, ID: f.ID, Transport: transport, Device: f.Device, Codec: f.Codec}, nil
 	case Models:

@@ -7,7 +7,6 @@ package discovery
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 )
 
 // Buckets of records.
@@ -50,17 +49,6 @@ func (e Endpoint) key(bucket string, id uint64) Key {
 type Transport struct {
 	TCP  string `json:"tcp,omitempty"`      // host:port/path
 	NATS string `json:"nats_tcp,omitempty"` // subject
-}
-
-// TCPPath returns the path of an endpoint instance behind the address of its request server, as frontends send it.
-func TCPPath(e Endpoint, id uint64) string {
-	escape := strings.NewReplacer("%", "%25", "/", "%2F").Replace
-	return fmt.Sprintf("%x/%s/%s/%s", id, escape(e.Namespace), escape(e.Component), escape(e.Name))
-}
-
-// NATSSubject returns the subject of an endpoint instance.
-func NATSSubject(e Endpoint, id uint64) string {
-	return fmt.Sprintf("%s_%s.%s-%x", e.Namespace, e.Component, e.Name, id)
 }
 
 // Instance is one endpoint of one worker. Codec is the request-plane codec it takes, "msgpack" or "json".

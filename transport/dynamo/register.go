@@ -98,7 +98,7 @@ func (r *Registration) announce(ctx context.Context) error {
 	if err := r.publish(ctx, discovery.Model{Endpoint: r.o.Endpoint, ID: r.o.ID, Card: r.o.Card}); err != nil {
 		return err
 	}
-	if _, err := r.serve(ctx, r.o.Endpoint.Name, r.generator()); err != nil {
+	if err := r.serve(ctx, r.o.Endpoint.Name, r.generator()); err != nil {
 		return err
 	}
 	if err := r.channels(ctx, eventplane.ForwardPassMetrics); err != nil {
@@ -142,7 +142,16 @@ func (r *Registration) publish(ctx context.Context, record discovery.Record) err
 }
 
 // serve installs a handler, then publishes where it is.
-func (r *Registration) serve(ctx context.Context, name string, h requestplane.Handler) (discovery.Instance, error) {
+func (r *Registration) serve(ctx context.Context, name string, h requestplane.Handler) error {
+	instance, err := r.install(name, h)
+	if err != nil {
+		return err
+	}
+	return r.publish(ctx, instance)
+}
+
+// install installs a handler and returns where it is.
+func (r *Registration) install(name string, h requestplane.Handler) (discovery.Instance, error) {
 	e := r.o.Endpoint
 	installed, err := r.o.Server.Handle(requestplane.Name{Namespace: e.Namespace, Component: e.Component, Endpoint: name,
 		Instance: r.o.ID}, h)
@@ -153,9 +162,8 @@ func (r *Registration) serve(ctx context.Context, name string, h requestplane.Ha
 	r.endpoints, r.names = append(r.endpoints, installed), append(r.names, name)
 	r.mu.Unlock()
 	e.Name = name
-	instance := discovery.Instance{Endpoint: e, ID: r.o.ID, Transport: discovery.Transport(installed.Place()),
-		Device: r.o.Device, Codec: r.o.Codec.String()}
-	return instance, r.publish(ctx, instance)
+	return discovery.Instance{Endpoint: e, ID: r.o.ID, Transport: discovery.Transport(installed.Place()), Device: r.o.Device,
+		Codec: r.o.Codec.String()}, nil
 }
 
 // channels announces the publishers of a topic.
@@ -193,17 +201,32 @@ func (r *Registration) sources(ctx context.Context) error {
 		if err := r.publish(ctx, r.channel(channels[s.Publisher])); err != nil {
 			return err
 		}
-		target, err := r.serve(ctx, eventplane.QueryEndpoint(s.Publisher), recovery{s.Recovery})
+		target, err := r.recovery(ctx, s)
 		if err != nil {
 			return err
 		}
 		source := discovery.EventSource{Endpoint: r.o.Endpoint, Topic: string(eventplane.KVEvents), Publisher: s.Publisher,
-			Worker: r.o.ID, Rank: s.Rank, Recovery: &target}
+			Worker: r.o.ID, Rank: s.Rank, Recovery: target}
 		if err := r.publish(ctx, source); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// recovery serves the recovery queries for a source and returns where, nil if they would not be answered: a router shows
+// no events of a rank as long as a query about it is open.
+func (r *Registration) recovery(ctx context.Context, s eventplane.Source) (*discovery.Instance, error) {
+	err := s.Recovery.Check(ctx)
+	var target discovery.Instance
+	if err == nil {
+		target, err = r.install(eventplane.QueryEndpoint(s.Publisher), recovery{s.Recovery})
+	}
+	if err != nil {
+		r.log.Warn("routers cannot ask for KV events they missed", "worker", r.o.Worker.Name(), "rank", s.Rank, "error", err)
+		return nil, ctx.Err()
+	}
+	return &target, r.publish(ctx, target)
 }
 
 // Endpoints returns the names of the endpoints that are served.

@@ -148,6 +148,36 @@ func (o *Options) ask(t *testing.T, f *planetest.Frontend, id string, maxTokens 
 	}
 }
 
+// A rank whose recovery queries nobody can answer is announced without them; routers then take its events as they come.
+func TestSourceWithoutRecovery(t *testing.T) {
+	o, store := registrable(t, twoRanks(1, 1))
+	sources := o.Events.Sources()
+	taken := requestplane.Name{Namespace: "ns", Component: "backend", Endpoint: eventplane.QueryEndpoint(sources[0].Publisher), Instance: o.ID}
+	if _, err := o.Server.Handle(taken, requestplane.HandlerFunc(func(context.Context, *requestplane.Request, *requestplane.Stream) {})); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Register(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := store.List(t.Context(), discovery.EventSources)
+	if err != nil || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	promised := 0
+	for _, body := range list {
+		if strings.Contains(string(body), "recovery_target") {
+			promised++
+		}
+	}
+	if names := r.Endpoints(); promised != 1 || len(names) != 2 {
+		t.Errorf("%d of 2 sources promise recovery, endpoints %q", promised, names)
+	}
+	if err := r.Close(); err != nil || store.count(t) != 0 {
+		t.Errorf("%d records are left, %v", store.count(t), err)
+	}
+}
+
 func TestDrainServesWhatWasAccepted(t *testing.T) {
 	o, store := registrable(t, twoRanks(1, 5))
 	r, err := Register(t.Context(), o)

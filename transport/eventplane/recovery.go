@@ -50,6 +50,25 @@ func (r *Recovery) Handle(ctx context.Context, body []byte, jsonCodec bool) (fra
 	return frame, nil
 }
 
+// Check asks what a router asks that has just found the rank, and returns an error if the answer would be one.
+func (r *Recovery) Check(ctx context.Context) error {
+	self := r.sink.pipeline.source
+	frame, err := r.Handle(ctx, fmt.Appendf(nil, `{"worker_id":%d,"dp_rank":%d,"kind":"recovery"}`, self.worker, self.rank), true)
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Data struct{ TreeDump json.RawMessage }
+	}
+	if err := json.Unmarshal(frame, &answer); err != nil {
+		return err
+	}
+	if answer.Data.TreeDump == nil {
+		return fmt.Errorf("a query was answered with %.200q", frame)
+	}
+	return nil
+}
+
 // answer returns name and content of the answer's variant.
 func (r *Recovery) answer(ctx context.Context, body []byte, jsonCodec bool) ([]byte, error) {
 	q, err := decodeQuery(body, jsonCodec)

@@ -73,6 +73,12 @@ func New(o Options) (*Families, error) {
 	return f, nil
 }
 
+// Discovery shows how often something that discovery had lost was put back: what value returns at each scrape.
+func (f *Families) Discovery(value func() uint64) error {
+	return f.o.Registerer.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "mockbench_discovery_restored_total",
+		Help: "Records written again and leases taken anew because discovery had lost them."}, func() float64 { return float64(value()) }))
+}
+
 // familiesOf returns the families of an engine, unregistered.
 func familiesOf(o Options) engineFamilies {
 	if o.Backend == engine.SGLang {

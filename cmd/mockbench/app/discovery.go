@@ -29,7 +29,7 @@ func (s *serving) openBackend(ctx context.Context) error {
 		return err // and no nil pointer in the interface
 	}
 	s.store = backend
-	return nil
+	return s.families.Discovery(backend.Restored)
 }
 
 func (s *serving) backend(ctx context.Context) (discovery.Backend, error) {
@@ -101,12 +101,15 @@ func (s *serving) join(ctx context.Context, worker int) (discovery.Member, error
 	return m, nil
 }
 
-// discoveryState is a word for the screen if a worker is not in discovery at present.
+// discoveryState is a word for the screen if discovery has lost a worker, now or before.
 func (s *serving) discoveryState() string {
 	if t, ok := s.store.(interface{ Away() int }); ok {
 		if n := t.Away(); n > 0 {
 			return fmt.Sprintf(" (%d not in discovery, trying again)", n)
 		}
+	}
+	if n := s.store.Restored(); n > 0 {
+		return fmt.Sprintf(" (%d restored in discovery)", n)
 	}
 	return ""
 }

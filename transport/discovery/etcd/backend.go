@@ -161,8 +161,8 @@ func (b *Backend) List(ctx context.Context, bucket string) (map[string][]byte, e
 	return list, nil
 }
 
-// Reregistered returns how many leases had to be taken anew.
-func (b *Backend) Reregistered() (n uint64) {
+// Restored implements discovery.Backend: it returns how many leases had to be taken anew.
+func (b *Backend) Restored() (n uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, l := range b.places {

@@ -183,7 +183,7 @@ func TestLostLeaseIsTakenAgain(t *testing.T) {
 				t.Error(err)
 			}
 			loss.back(t, s, m.ID)
-			eventually(t, "the worker is back", func() bool { return b.Reregistered() == 1 })
+			eventually(t, "the worker is back", func() bool { return b.Restored() == 1 })
 			want := []string{"v1/instances/" + instance.Key().Path, "v1/mdc/" + model.Key().Path}
 			if got := s.keys(t, m.ID); !slices.Equal(got, want) {
 				t.Errorf("records %q, want %q", got, want)

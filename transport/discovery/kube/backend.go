@@ -120,8 +120,8 @@ func (b *Backend) Join(context.Context) (discovery.Member, error) {
 // NewID implements discovery.Store: the id that follows from the name of the resource.
 func (b *Backend) NewID() uint64 { return b.id }
 
-// Recreated returns how often the resource had to be written again because it was gone.
-func (b *Backend) Recreated() uint64 { return b.recreated.Load() }
+// Restored implements discovery.Backend: it returns how often the resource had to be written again because it was gone.
+func (b *Backend) Restored() uint64 { return b.recreated.Load() }
 
 // lock waits for the turn.
 func (b *Backend) lock(ctx context.Context) error {

@@ -16,6 +16,7 @@ import (
 	"mockbench/engine"
 	"mockbench/transport/discovery"
 	"mockbench/transport/discovery/kube/kubetest"
+	"mockbench/transport/requestplane"
 )
 
 var pod = Pod{Name: "worker-0", UID: "uid-w0", Namespace: "ns1"}
@@ -62,7 +63,7 @@ var place = discovery.Endpoint{Namespace: "dynamo", Component: "backend", Name: 
 func instance(id uint64, name string) discovery.Instance {
 	e := place
 	e.Name = name
-	return discovery.Instance{Endpoint: e, ID: id, Transport: discovery.Transport{TCP: "192.0.2.2:1/" + discovery.TCPPath(e, id)},
+	return discovery.Instance{Endpoint: e, ID: id, Transport: discovery.Transport{TCP: "192.0.2.2:1/" + requestplane.Name{Namespace: e.Namespace, Component: e.Component, Endpoint: e.Name, Instance: id}.Path()},
 		Device: "cuda", Codec: "msgpack"}
 }
 
@@ -157,7 +158,7 @@ func TestDeletedResourceComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Delete("ns1", "worker-0")
-	for end := time.Now().Add(20 * time.Second); b.Recreated() == 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); b.Restored() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the resource does not come back")
 		}
