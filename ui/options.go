@@ -117,6 +117,7 @@ type Options struct {
 	Log            *Log                                               // nil: none
 	Drain          func(ctx context.Context, progress func(Draining)) // nil: quit at once
 	Crash          func(report string)                                // called with a panic after the terminal is back; may be nil
+	Abandon        func()                                             // called before SIGQUIT ends the process, after the terminal is back; may be nil
 
 	FPS        int // frames a second; 0 is 10
 	NoMouse    bool

@@ -13,7 +13,7 @@ import (
 )
 
 // watchSignals turns an interrupt into a message until done is closed.
-func watchSignals(p *tea.Program, _ *term.Guard, _ *term.Writer, done <-chan struct{}) {
+func watchSignals(p *tea.Program, _ *term.Guard, _ *term.Writer, _ func(), done <-chan struct{}) {
 	got := make(chan os.Signal, 8)
 	signal.Notify(got, os.Interrupt)
 	spawn.Go("screen signals", func() {

@@ -17,8 +17,9 @@ import (
 // flushLimit is how long a suspension waits for the terminal.
 const flushLimit = 300 * time.Millisecond
 
-// watchSignals turns signals into messages until done is closed.
-func watchSignals(p *tea.Program, guard *term.Guard, w *term.Writer, done <-chan struct{}) {
+// watchSignals turns signals into messages until done is closed. abandon, if not nil, is called before the process ends
+// by a signal that does not wait for a drain.
+func watchSignals(p *tea.Program, guard *term.Guard, w *term.Writer, abandon func(), done <-chan struct{}) {
 	got := make(chan os.Signal, 8)
 	signal.Notify(got, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGCONT)
 	spawn.Go("screen signals", func() {
@@ -37,6 +38,9 @@ func watchSignals(p *tea.Program, guard *term.Guard, w *term.Writer, done <-chan
 				case syscall.SIGQUIT:
 					w.Abandon()
 					guard.Restore()
+					if abandon != nil {
+						abandon()
+					}
 					signal.Reset(syscall.SIGQUIT)
 					_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT) // the runtime prints all stacks
 				default:

@@ -87,11 +87,11 @@ func press(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// signal NAME TERM|INT|HUP sends a signal to a started program.
+// signal NAME TERM|INT|HUP|QUIT sends a signal to a started program.
 func send(ts *testscript.TestScript, neg bool, args []string) {
-	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP}
+	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT}
 	if neg || len(args) != 2 {
-		ts.Fatalf("usage: signal name TERM|INT|HUP")
+		ts.Fatalf("usage: signal name TERM|INT|HUP|QUIT")
 	}
 	ts.Check(processes(ts)[args[0]].cmd.Process.Signal(signals[args[1]]))
 }

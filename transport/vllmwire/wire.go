@@ -69,7 +69,24 @@ func PortOf(base, rank int) (int, error) {
 	return 0, fmt.Errorf("vllm wire: port %d of rank %d must be between 1 and 65535, the worker's first port is %d", base+rank, rank, base)
 }
 
-// Open opens the sockets of one rank.
+// ListenError is a socket that could not be opened.
+type ListenError struct {
+	Replay bool // the one for replay requests, not the one for events
+	Rank   int
+	Err    error
+}
+
+func (e *ListenError) Error() string {
+	what := "events"
+	if e.Replay {
+		what = "replay"
+	}
+	return fmt.Sprintf("vllm wire: %s of rank %d: %v", what, e.Rank, e.Err)
+}
+
+func (e *ListenError) Unwrap() error { return e.Err }
+
+// Open opens the sockets of one rank. The error is a *ListenError.
 func Open(o Options) (*Wire, error) {
 	w := &Wire{rank: o.Rank, blockSize: o.BlockSize, log: o.Log, now: time.Now}
 	if w.log == nil {
@@ -82,7 +99,7 @@ func Open(o Options) (*Wire, error) {
 	var err error
 	w.pub, err = zmtp.ListenPub(zmtp.Options{Address: address(o.EventsPort), QueueMessages: publishQueue, Log: o.Log})
 	if err != nil {
-		return nil, fmt.Errorf("vllm wire: events of rank %d: %w", o.Rank, err)
+		return nil, &ListenError{Rank: o.Rank, Err: err}
 	}
 	if !o.Replay {
 		return w, nil
@@ -91,7 +108,7 @@ func Open(o Options) (*Wire, error) {
 	w.router, err = zmtp.ListenRouter(zmtp.Options{Address: address(o.ReplayPort), QueueMessages: ringBatches + 1, Log: o.Log}, w.replay)
 	if err != nil {
 		w.pub.Close(0)
-		return nil, fmt.Errorf("vllm wire: replay of rank %d: %w", o.Rank, err)
+		return nil, &ListenError{Replay: true, Rank: o.Rank, Err: err}
 	}
 	return w, nil
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -80,7 +81,8 @@ func fail(w io.Writer, err error) int {
 type program struct {
 	s      *settings.Settings
 	screen bool
-	why    string // why there is no screen, if that was not asked for
+	shown  atomic.Bool // the screen is up and owns the signals
+	why    string      // why there is no screen, if that was not asked for
 
 	log     *logs.Log
 	level   slog.Level

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 
 	"mockbench/engine"
@@ -8,6 +9,12 @@ import (
 	"mockbench/profiles"
 	"mockbench/transport/eventplane"
 	"mockbench/transport/vllmwire"
+)
+
+// The flags that name the ports of vLLM's wire.
+const (
+	eventsPorts = "--zmq-kv-events-ports"
+	replayPorts = "--zmq-replay-ports"
 )
 
 // openWires opens the sockets of vLLM's own KV event wire, rank by rank; none if they are not wanted.
@@ -21,17 +28,20 @@ func (s *serving) openWires(l *profiles.Launch) ([][]eventplane.GroupSink, error
 		o := vllmwire.Options{Rank: rank, BlockSize: l.Engine.BlockSize, Log: s.p.logger("vllmwire")}
 		var err error
 		if o.EventsPort, err = vllmwire.PortOf(int(*d.ZMQKVEventsPort), rank); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", eventsPorts, err)
 		}
 		if d.ZMQReplayPort != nil {
 			o.Replay = true
 			if o.ReplayPort, err = vllmwire.PortOf(int(*d.ZMQReplayPort), rank); err != nil {
-				return nil, err
+				return nil, fmt.Errorf("%s: %w", replayPorts, err)
 			}
 		}
 		w, err := vllmwire.Open(o)
+		if listen := (*vllmwire.ListenError)(nil); errors.As(err, &listen) && listen.Replay {
+			return nil, fmt.Errorf("%s: %w", replayPorts, err)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("--zmq-kv-events-ports: %w", err)
+			return nil, fmt.Errorf("%s: %w", eventsPorts, err)
 		}
 		s.mu.Lock()
 		s.wires = append(s.wires, w)

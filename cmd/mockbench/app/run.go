@@ -24,6 +24,7 @@ type job struct {
 	done    <-chan struct{} // closed when a load has reached its end; nil if it has none
 	drain   func(ctx context.Context, progress func(ui.Draining))
 	close   func() // after the drain; takes back what outlives the workers
+	abandon func() // takes records back, in short time, because the process is about to die; nil if there are none
 	grace   time.Duration
 }
 
@@ -137,10 +138,11 @@ func (p *program) watch(j *job) end {
 			cancel(err)
 		}
 	})
+	p.shown.Store(true)
 	err := ui.Run(ctx, ui.Options{
 		Model: j.model, Backend: string(p.s.Launch.Engine.Backend), Fleet: j.fleet.sources, Clock: j.fleet.clock,
 		NoDelay: noDelay(p.s), Status: j.planes, Window: j.figures.window, Routing: j.routing, Log: &p.ring,
-		Crash: p.crashed, FPS: p.s.Screen.FPS, NoMouse: p.s.Screen.NoMouse, Colors: p.colors(),
+		Crash: p.crashed, Abandon: j.abandon, FPS: p.s.Screen.FPS, NoMouse: p.s.Screen.NoMouse, Colors: p.colors(),
 		Drain: func(ctx context.Context, progress func(ui.Draining)) {
 			draining() // a load that ends now has not reached its goal
 			ctx, cancel := context.WithTimeout(ctx, j.grace)
@@ -148,6 +150,7 @@ func (p *program) watch(j *job) end {
 			j.drain(ctx, progress)
 		},
 	})
+	p.shown.Store(false)
 	p.log.SetOutput(p.afterScreen()...)
 	var e end
 	var sig *ui.SignalError

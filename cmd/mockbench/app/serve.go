@@ -64,6 +64,7 @@ type serving struct {
 func (p *program) startServing(ctx context.Context) (*job, error) {
 	s := &serving{p: p, fleet: p.newFleet(), env: requestplane.FromEnvironment(os.Getenv), lost: make(chan error, p.s.Workers), closed: make(chan struct{})}
 	s.figures = newFigures(p, s.fleet)
+	s.watchQuit()
 	err := s.open(ctx)
 	if err == nil {
 		err = s.startWorkers(ctx)
@@ -76,7 +77,8 @@ func (p *program) startServing(ctx context.Context) (*job, error) {
 		return nil, err
 	}
 	s.announce()
-	return &job{fleet: s.fleet, figures: s.figures, model: s.name(), planes: s.state, lost: s.lost, drain: s.drain, close: s.close, grace: s.env.DrainLimit}, nil
+	return &job{fleet: s.fleet, figures: s.figures, model: s.name(), planes: s.state, lost: s.lost, drain: s.drain, close: s.close, abandon: s.abandon,
+		grace: s.env.DrainLimit}, nil
 }
 
 // open opens everything the workers share, what can fail for a wrong setting first.
