@@ -125,6 +125,9 @@ func TestWrongSettings(t *testing.T) {
 		"half a login":  {variables{"NATS_AUTH_USERNAME": "ada"}, "NATS_AUTH_PASSWORD"},
 		"seed":          {variables{"NATS_AUTH_NKEY": "not a seed"}, "NATS_AUTH_NKEY"},
 		"half a client": {variables{"NATS_TLS_CLIENT_KEY_PATH": "key.pem"}, "NATS_TLS_CLIENT_CERT_PATH"},
+		"no authority":  {variables{"NATS_SERVER": "tls://a", "NATS_TLS_CA_CERT_PATH": "none.pem"}, "NATS_TLS_CA_CERT_PATH"},
+		"no client":     {variables{"NATS_SERVER": "tls://a", "NATS_TLS_CLIENT_CERT_PATH": "none.pem", "NATS_TLS_CLIENT_KEY_PATH": "none.key"}, "NATS_TLS_CLIENT_CERT_PATH"},
+		"TLS unasked":   {variables{"NATS_SERVER": "tls://a,nats://b", "NATS_TLS_INSECURE": "yes"}, "must begin with tls:// because NATS_TLS_INSECURE is set"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := FromEnvironment(c.env.get); err == nil || !strings.Contains(err.Error(), c.mention) {

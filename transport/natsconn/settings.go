@@ -36,8 +36,8 @@ type Settings struct {
 
 // FromEnvironment reads NATS_SERVER, NATS_STARTUP_CONNECT_TIMEOUT_SECONDS, the first complete one of
 // NATS_AUTH_USERNAME with NATS_AUTH_PASSWORD, NATS_AUTH_TOKEN, NATS_AUTH_NKEY (a seed) and NATS_AUTH_CREDENTIALS_FILE, and
-// for TLS NATS_TLS_CA_CERT_PATH, NATS_TLS_CLIENT_CERT_PATH with NATS_TLS_CLIENT_KEY_PATH, and NATS_TLS_INSECURE. Empty
-// variables count as unset.
+// for TLS NATS_TLS_CA_CERT_PATH, NATS_TLS_CLIENT_CERT_PATH with NATS_TLS_CLIENT_KEY_PATH, and NATS_TLS_INSECURE. As
+// in Dynamo, those for TLS need servers whose addresses begin with tls://. Empty variables count as unset.
 func FromEnvironment(getenv func(string) string) (Settings, error) {
 	s := Settings{Servers: strings.TrimSpace(getenv("NATS_SERVER")), Startup: defaultStartup}
 	if s.Servers == "" {
@@ -104,7 +104,12 @@ func (s *Settings) useSeed(seed string) error {
 }
 
 func (s *Settings) encrypt(getenv func(string) string) error {
+	var set []string
 	if ca := getenv("NATS_TLS_CA_CERT_PATH"); ca != "" {
+		set = append(set, "NATS_TLS_CA_CERT_PATH")
+		if err := nats.RootCAs(ca)(&nats.Options{}); err != nil {
+			return wrong("NATS_TLS_CA_CERT_PATH", ca, "must be a file of certificates in PEM form: "+err.Error())
+		}
 		s.options = append(s.options, nats.RootCAs(ca))
 	}
 	cert, key := getenv("NATS_TLS_CLIENT_CERT_PATH"), getenv("NATS_TLS_CLIENT_KEY_PATH")
@@ -113,10 +118,16 @@ func (s *Settings) encrypt(getenv func(string) string) error {
 			"must be set together")
 	}
 	if cert != "" {
+		set = append(set, "NATS_TLS_CLIENT_CERT_PATH")
+		if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
+			return wrong("NATS_TLS_CLIENT_CERT_PATH, NATS_TLS_CLIENT_KEY_PATH", cert+" and "+key,
+				"must be a certificate and its key in PEM form: "+err.Error())
+		}
 		s.options = append(s.options, nats.ClientCert(cert, key))
 	}
 	switch strings.ToLower(getenv("NATS_TLS_INSECURE")) {
 	case "1", "true", "yes", "on":
+		set = append(set, "NATS_TLS_INSECURE")
 		s.options = append(s.options, func(o *nats.Options) error {
 			if o.TLSConfig == nil {
 				o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -124,6 +135,20 @@ func (s *Settings) encrypt(getenv func(string) string) error {
 			o.TLSConfig.InsecureSkipVerify = true
 			return nil
 		})
+	}
+	return s.checkScheme(set)
+}
+
+// checkScheme returns an error if settings for TLS are given for a server that is not addressed as one with TLS: whoever
+// gives them does not want an unencrypted connection.
+func (s *Settings) checkScheme(set []string) error {
+	if len(set) == 0 {
+		return nil
+	}
+	for _, server := range strings.Split(s.Servers, ",") {
+		if !strings.HasPrefix(strings.TrimSpace(server), "tls://") {
+			return wrong("NATS_SERVER", s.Redacted(), "must begin with tls:// because "+strings.Join(set, ", ")+" is set")
+		}
 	}
 	return nil
 }
