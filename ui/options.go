@@ -89,6 +89,15 @@ type Window struct {
 	Goodput               float64 // share of requests within all SLOs, 0 to 1; NaN if there is none
 }
 
+// Side is one of two fleets under the same traffic.
+type Side struct {
+	Policy      router.Policy
+	Window      Window            // the last seconds
+	Counters    []router.Counters // of each worker
+	Completed   int               // requests
+	Preemptions int
+}
+
 // Routing is what the Routing panel asks of a placement policy; *router.Router is one.
 type Routing interface {
 	Recent(dst []router.Decision, n int) []router.Decision // newest first
@@ -110,6 +119,8 @@ type Options struct {
 	Status         func() Status                                      // nil: no line about connections
 	Window         func() Window                                      // nil: no latencies
 	Routing        Routing                                            // nil: no Routing panel
+	Sides          func() [2]Side                                     // two fleets under the same traffic; nil: there is one
+	SecondPolicy   func(router.Policy) error                          // changes the policy of the second one
 	Load           Load                                               // nil: no built-in load
 	Router         Router                                             // nil: no placement policy of our own
 	Limits         Limits                                             // nil: no SLO limits

@@ -3,12 +3,14 @@ package app
 import (
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"mockbench/cmd/mockbench/flags"
 	"mockbench/engine"
 	"mockbench/engine/report"
 	"mockbench/ui"
+	"mockbench/ui/knobs"
 )
 
 // figures collects what a run amounts to, for screen, progress lines, summary and report.
@@ -22,12 +24,14 @@ type figures struct {
 	shown   report.Window
 	notes   []string
 	frozen  *report.Report // the figures at the end, if that was before the last record
+	rival   *rival         // nil without a comparison
+	slo     atomic.Pointer[knobs.SLO]
 }
 
 func newFigures(p *program, f *fleet) *figures {
 	o := report.Options{Start: f.clock.Now()}
 	for i := range p.s.Workers {
-		o.Workers = append(o.Workers, p.workerName(i))
+		o.Workers = append(o.Workers, p.workerName(f.first+i))
 		if p.s.Split() {
 			o.Roles = append(o.Roles, p.s.PoolOf(i).Role)
 		}
@@ -81,7 +85,11 @@ func (f *figures) report() report.Report {
 	if noDelay(f.p.s) {
 		final.Notes = append(final.Notes, "no simulated delay: latencies are those of the timing model, duration and throughput those of this machine")
 	}
-	return f.collect.Report(final)
+	r := f.collect.Report(final)
+	if f.rival != nil {
+		f.rival.compare(&r)
+	}
+	return r
 }
 
 // summaryWidth is the width of the summary where stdout is no terminal.
@@ -98,7 +106,7 @@ func (f *figures) write(e end) error {
 	if w := terminalWidth(out); w > 0 {
 		width = w
 	}
-	_ = report.WriteText(out, r, width) // a reader that has gone is no failure of the run
+	writeText(out, r, width)
 	if f.p.s.Report == "" {
 		return nil
 	}
@@ -108,7 +116,7 @@ func (f *figures) write(e end) error {
 // window returns the latencies of the last seconds, for the screen.
 func (f *figures) window() ui.Window {
 	f.collect.Window(&f.shown, report.All, f.fleet.clock.Now(), 0)
-	w := &f.shown
-	return ui.Window{Seconds: w.Seconds, TTFT: histogram(&w.TTFT), ITL: histogram(&w.ITL), E2E: histogram(&w.E2E),
+	w, slo := &f.shown, f.SLO()
+	return ui.Window{Seconds: w.Seconds, TTFT: within(&w.TTFT, slo.TTFT), ITL: within(&w.ITL, slo.ITL), E2E: within(&w.E2E, slo.E2E),
 		Queue: histogram(&w.Queue), Requests: int(w.E2E.N), Goodput: nan}
 }

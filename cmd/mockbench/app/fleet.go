@@ -15,27 +15,38 @@ import (
 type fleet struct {
 	clock   *live.Clock
 	workers []*live.Worker // by number; nil until started
+	first   int            // number in the process of the first of them
 	feeds   []*ui.Feed     // of the screen; nil without
 	stalled func(worker int)
+	changed func(worker int, c engine.Config) // settings have come into force; nil if nobody cares
 }
 
 // newFleet makes room for the workers of a run.
 func (p *program) newFleet() *fleet {
-	f := &fleet{clock: live.NewClock(1), workers: make([]*live.Worker, p.s.Workers)}
+	n := p.s.Workers
+	if p.s.AB != "" {
+		n *= 2
+	}
+	f := &fleet{clock: live.NewClock(1), workers: make([]*live.Worker, n)}
 	if p.screen {
-		f.feeds = make([]*ui.Feed, p.s.Workers)
+		f.feeds = make([]*ui.Feed, n)
 	}
 	return f
 }
 
-// workerName returns the name of a worker for people: its letter says its role where there are two.
+// workerName returns the name of a worker for people: its letter says its role where there are
+// two, and what is in front of it the fleet of a comparison.
 func (p *program) workerName(i int) string {
-	letter := "w"
+	letter, side := "w", ""
+	if p.s.AB != "" {
+		side = [2]string{"a:", "b:"}[i/p.s.Workers]
+	}
+	i %= p.s.Workers
 	pool := p.s.PoolOf(i)
 	if p.s.Split() {
 		letter = string(pool.Role[:1])
 	}
-	return fmt.Sprint(letter, i-pool.First)
+	return fmt.Sprint(side, letter, i-pool.First)
 }
 
 // noDelay reports whether workers do not sleep for modelled time: a speed-up of zero means that, except where the
@@ -47,7 +58,7 @@ func noDelay(s *settings.Settings) bool {
 
 // startWorker starts one worker of the fleet with the readers it feeds. Different workers may be started at once.
 func (p *program) startWorker(ctx context.Context, f *fleet, i int, startup time.Duration, readers ...engine.Reader) (*live.Worker, error) {
-	launch, err := p.s.Worker(i)
+	launch, err := p.s.Worker(i % p.s.Workers)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +78,11 @@ func (p *program) startWorker(ctx context.Context, f *fleet, i int, startup time
 			f.stalled(i)
 			log.Warn("rank is stalled", "worker", s.Worker, "rank", s.Rank, "request", label(s.Hint.Head), "needs", s.Hint.Need,
 				"has", s.Hint.Have, "setting", s.Hint.Setting, "raise_to", s.Hint.Raise)
+		},
+		Changed: func(c engine.Config) {
+			if f.changed != nil {
+				f.changed(i, c)
+			}
 		},
 	})
 	if err != nil {

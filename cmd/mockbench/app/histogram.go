@@ -34,6 +34,15 @@ func histogram(h *report.Histogram) ui.Figures {
 	return f
 }
 
+// within is histogram with an SLO limit in milliseconds; 0 is none.
+func within(h *report.Histogram, limit float64) ui.Figures {
+	f := histogram(h)
+	if f.SLO = limit; limit > 0 {
+		f.Within, _ = h.Share(limit)
+	}
+	return f
+}
+
 // spread adds n over the steps from low to high; the last step holds everything beyond.
 func spread(steps []float64, low, high, n float64) {
 	last := len(steps) - 1

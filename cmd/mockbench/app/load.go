@@ -30,25 +30,37 @@ func (p *program) startLoad(ctx context.Context) (*job, error) {
 		return nil, err
 	}
 	f := p.newFleet()
-	figures := newFigures(p, f)
-	for i := range p.s.Workers {
-		readers := []engine.Reader{figures.reader(i), place.reader(i)}
+	figures, second, err := p.openFigures(f, place)
+	if err != nil {
+		return nil, err
+	}
+	for i := range f.workers {
+		figures, place := figures, place
+		if i >= p.s.Workers {
+			figures, place = second.figures, second.place
+		}
+		readers := []engine.Reader{figures.reader(i % p.s.Workers), place.reader(i % p.s.Workers)}
 		if _, err := p.startWorker(ctx, f, i, p.s.Launch.Startup(), readers...); err != nil {
 			f.close()
 			return nil, err
 		}
 	}
+	target := p.target(f, place)
+	if second != nil {
+		mirror := p.target(f.half(true), second.place)
+		target.Mirror, second.load = &mirror, load
+	}
 	done := make(chan struct{})
 	running, stop := context.WithCancel(context.Background())
 	spawn.Go("load", func() {
 		defer close(done)
-		if err := load.Run(running, p.target(f, place)); err != nil && !errors.Is(err, context.Canceled) {
+		if err := load.Run(running, target); err != nil && !errors.Is(err, context.Canceled) {
 			p.logger("load").Error("load ended", "error", err)
 		}
 	})
 	p.logger("app").Info(fmt.Sprintf("%d workers with a built-in load", p.s.Workers), "profile", p.s.Profile, "seed", p.s.Seed, "routing", p.s.Load.Routing)
 	return &job{
-		fleet: f, figures: figures, model: cmp.Or(p.s.Model.Name, p.s.Model.Path, modelcard.BuiltinName), routing: place, done: done, grace: loadGrace,
+		fleet: f, figures: figures, model: cmp.Or(p.s.Model.Name, p.s.Model.Path, modelcard.BuiltinName), load: load, place: place, rival: second, routing: place, done: done, grace: loadGrace,
 		planes: func() ui.Status { return ui.Status{} },
 		close:  stop,
 		drain: func(ctx context.Context, progress func(ui.Draining)) {
@@ -58,6 +70,30 @@ func (p *program) startLoad(ctx context.Context) (*job, error) {
 			<-done
 		},
 	}, nil
+}
+
+// openFigures prepares the figures of a run, and the second fleet if there is to be one.
+func (p *program) openFigures(f *fleet, place *placement) (*figures, *rival, error) {
+	if p.s.AB == "" {
+		f.changed = place.changed
+		return newFigures(p, f), nil, nil
+	}
+	second, err := p.openRival(f, place)
+	if err != nil {
+		return nil, nil, err
+	}
+	figures := newFigures(p, f.half(false))
+	figures.rival = second
+	sides, n := [2]*placement{place, second.place}, p.s.Workers
+	f.changed = func(worker int, c engine.Config) { sides[worker/n].changed(worker%n, c) }
+	f.stalled = func(worker int) {
+		if worker >= n {
+			second.figures.collect.Stalled(worker - n)
+			return
+		}
+		figures.collect.Stalled(worker)
+	}
+	return figures, second, nil
 }
 
 // endLoad lets a load finish what it has begun, unless the run has a duration: then the end is the end, and what is

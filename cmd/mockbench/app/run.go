@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mockbench/engine/spawn"
+	"mockbench/engine/workload"
 	"mockbench/ui"
 )
 
@@ -19,6 +20,9 @@ type job struct {
 	figures *figures
 	model   string
 	routing ui.Routing
+	load    *workload.Load // built in; nil if requests come from a frontend
+	place   *placement     // of the load
+	rival   *rival         // a second fleet under the same load; nil without
 	planes  func() ui.Status
 	lost    <-chan error    // the first worker that discovery has lost for good; nil if that cannot happen
 	done    <-chan struct{} // closed when a load has reached its end; nil if it has none
@@ -139,7 +143,7 @@ func (p *program) watch(j *job) end {
 		}
 	})
 	p.shown.Store(true)
-	err := ui.Run(ctx, ui.Options{
+	err := ui.Run(ctx, p.withControls(j, ui.Options{
 		Model: j.model, Backend: string(p.s.Launch.Engine.Backend), Fleet: j.fleet.sources, Clock: j.fleet.clock,
 		NoDelay: noDelay(p.s), Status: j.planes, Window: j.figures.window, Routing: j.routing, Log: &p.ring,
 		Crash: p.crashed, Abandon: j.abandon, FPS: p.s.Screen.FPS, NoMouse: p.s.Screen.NoMouse, Colors: p.colors(),
@@ -149,7 +153,7 @@ func (p *program) watch(j *job) end {
 			defer cancel()
 			j.drain(ctx, progress)
 		},
-	})
+	}))
 	p.shown.Store(false)
 	p.log.SetOutput(p.afterScreen()...)
 	var e end

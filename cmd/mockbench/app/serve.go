@@ -48,6 +48,7 @@ type serving struct {
 	shown    []*metrics.Worker // by number
 	env      requestplane.Environment
 	fleet    *fleet
+	cards    cards
 	figures  *figures
 
 	replay *outputs.Table // recorded answers, nil if there are none
@@ -64,6 +65,7 @@ type serving struct {
 func (p *program) startServing(ctx context.Context) (*job, error) {
 	s := &serving{p: p, fleet: p.newFleet(), env: requestplane.FromEnvironment(os.Getenv), lost: make(chan error, p.s.Workers), closed: make(chan struct{})}
 	s.figures = newFigures(p, s.fleet)
+	s.fleet.changed = s.changed
 	s.watchQuit()
 	err := s.open(ctx)
 	if err == nil {
@@ -211,6 +213,7 @@ func (s *serving) startOne(ctx context.Context, i int) error {
 		return err
 	}
 	s.mu.Lock()
+	s.cards.workers.Store(i, &published{r, card})
 	s.registrations = append(s.registrations, r)
 	s.mu.Unlock()
 	if s.status != nil {

@@ -40,6 +40,8 @@ var runFlags = []*Flag{
 		Help: "Settings from a TOML profile; demo is built in and used if no flag of a worker is given."},
 	{Name: "--duration", Kind: String, Arg: "TIME", Group: GroupRun, Ours: true, Help: "End the run after this time, for example 30s or 2m."},
 	{Name: "--requests", Kind: Int, Arg: "N", Group: GroupRun, Ours: true, Help: "End the run after this many requests."},
+	{Name: "--ab", Kind: String, Arg: "POLICY", Group: GroupRun, Ours: true, Allowed: []string{"kv", "round-robin", "round_robin", "random", "power-of-two", "least-loaded"},
+		Help: "Send the built-in load to a second fleet too, under another placement policy, and compare the two."},
 	{Name: "--report", Kind: String, Arg: "FILE|-", Group: GroupRun, Ours: true, Help: "Write the report of the run as JSON; - is stdout."},
 	{Name: "--seed", Kind: Int, Arg: "N", Default: "1", Group: GroupRun, Ours: true, Help: "Seed of request ids, tokens and the built-in load."},
 	{Name: "--strict", Group: GroupRun, Ours: true, Help: "Treat warnings about settings without effect as errors."},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mockbench/cmd/mockbench/flags"
+	"mockbench/engine/router"
 	"mockbench/profiles"
 )
 
@@ -28,6 +29,7 @@ type Settings struct {
 	Seed           uint64
 	Duration       time.Duration // of the run, 0 is no limit
 	Requests       uint64        // of the run, 0 is no limit
+	AB             router.Policy // of a second fleet under the same load, empty for none
 	Report         string        // file, "-" for stdout, empty for none
 	SGLangGenerate bool          // the card offers SGLang's own interface
 
@@ -134,6 +136,7 @@ func (r *resolver) run() (err error) {
 	if s.Requests, err = r.count("--requests", 1, 1<<62); err != nil {
 		return err
 	}
+	s.AB = router.Policy(strings.ReplaceAll(r.v.Text("--ab"), "_", "-"))
 	s.Seed, err = r.count("--seed", 0, 1<<64-1)
 	return err
 }
@@ -259,6 +262,8 @@ func (r *resolver) planes() error {
 	}
 	if r.s.Load != nil {
 		p.Discovery, p.Event = "mem", "zmq"
+	} else if r.s.AB != "" {
+		return &flags.UsageError{Text: "--ab needs a built-in load: a profile with [load], and no --discovery-backend"}
 	}
 	return nil
 }

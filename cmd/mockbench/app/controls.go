@@ -1,0 +1,149 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"mockbench/engine"
+	"mockbench/engine/router"
+	"mockbench/engine/spawn"
+	"mockbench/profiles"
+	"mockbench/transport/dynamo"
+	"mockbench/transport/modelcard"
+	"mockbench/ui"
+	"mockbench/ui/knobs"
+)
+
+// withControls adds what the screen can change of a run.
+func (p *program) withControls(j *job, o ui.Options) ui.Options {
+	o.Limits, o.Save = j.figures, p.save
+	if j.load != nil {
+		o.Load, o.Router = j.load, j.place
+	}
+	if j.rival != nil {
+		o.Sides, o.SecondPolicy = j.rival.sides(j.figures), j.rival.second
+	}
+	return o
+}
+
+// SLO returns the limits that latencies are compared with.
+func (f *figures) SLO() knobs.SLO {
+	if s := f.slo.Load(); s != nil {
+		return *s
+	}
+	return knobs.SLO{}
+}
+
+// SetSLO changes them, for the screen alone.
+func (f *figures) SetSLO(s knobs.SLO) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	f.slo.Store(&s)
+	return nil
+}
+
+// Options returns the present options of the routers.
+func (p *placement) Options() router.Options { return p.pools[0].Options() }
+
+// SetPolicy changes how requests are placed, at prefill and decode workers alike.
+func (p *placement) SetPolicy(policy router.Policy) error {
+	for _, pool := range p.pools {
+		if err := pool.Router.SetPolicy(policy); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetModel changes the cost weights. Decode workers keep theirs, which count load alone.
+func (p *placement) SetModel(m router.Model) error { return p.pools[0].Router.SetModel(m) }
+
+// changed follows a worker whose settings have changed.
+func (p *placement) changed(worker int, c engine.Config) {
+	for _, pool := range p.pools {
+		if worker >= pool.first && worker < pool.first+pool.workers {
+			pool.SetBlockSize(c.BlockSize)
+		}
+	}
+}
+
+// save writes settings to a profile of the user's and returns where, with the command that starts it.
+func (p *program) save(s knobs.Setup) (string, error) {
+	launch := *p.s.Launch
+	launch.BlocksExplicit = launch.BlocksExplicit || s.Engine.NumGPUBlocks != launch.Engine.NumGPUBlocks
+	role, events, tokens := launch.Engine.Role, launch.Engine.EmitKVEvents, launch.Engine.EmitKVTokenIDs
+	launch.Engine = s.Engine
+	launch.Engine.Role, launch.Engine.EmitKVEvents, launch.Engine.EmitKVTokenIDs = role, events, tokens
+	var load *profiles.Load
+	if p.s.Load != nil {
+		load = &profiles.Load{Options: s.Load, Routing: s.Policy}
+		load.Seed, load.Requests = 0, 0
+	}
+	out := profiles.New(&launch, load)
+	out.Description = "Saved by the screen."
+	if p.s.Split() {
+		for _, pool := range p.s.Pools {
+			if pool.Role == engine.PrefillRole {
+				out.PrefillWorkers = uint32(pool.Workers)
+			} else {
+				out.DecodeWorkers = uint32(pool.Workers)
+			}
+		}
+	} else {
+		out.Workers = uint32(p.s.Workers)
+	}
+	text, err := out.Encode()
+	if err != nil {
+		return "", err
+	}
+	name := "tuned-" + time.Now().Format("20060102-150405")
+	path, err := profiles.UserStore().Write(name, text, false)
+	if err != nil {
+		return "", err
+	}
+	where := fmt.Sprintf("%s: mockbench --profile %s", path, name)
+	if s.HasRouter && s.Model != router.DefaultModel() {
+		where += " (without the router's weights)"
+	}
+	return where, nil
+}
+
+// republishLimit bounds how long a changed model card waits for discovery.
+const republishLimit = 5 * time.Second
+
+// cards are the model cards of registered workers, as they were registered.
+type cards struct {
+	mu      sync.Mutex // one after the other, so that the latest settings are published last
+	workers sync.Map   // by number: *published
+}
+
+type published struct {
+	registration *dynamo.Registration
+	card         json.RawMessage
+}
+
+// changed makes the model card of a worker say what its settings are now. It does not wait.
+func (s *serving) changed(worker int, _ engine.Config) {
+	v, ok := s.cards.workers.Load(worker)
+	if !ok {
+		return
+	}
+	name, p := s.p.workerName(worker), v.(*published)
+	spawn.Go("model card of "+name, func() {
+		s.cards.mu.Lock()
+		defer s.cards.mu.Unlock()
+		card, err := modelcard.WithEngine(p.card, s.fleet.workers[worker].Config())
+		if err == nil {
+			ctx, cancel := context.WithTimeout(context.Background(), republishLimit)
+			err = p.registration.Republish(ctx, card)
+			cancel()
+		}
+		if err != nil {
+			s.p.logger("worker").Warn("the model card does not say the present settings", "worker", name, "error", err)
+		}
+	})
+}
