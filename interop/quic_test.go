@@ -16,25 +16,31 @@ func quicCluster(t *testing.T) *cluster {
 	return c
 }
 
+// TestQUICResponsePlane has many answers at once, written as they come and in batches.
 func TestQUICResponsePlane(t *testing.T) {
-	c := quicCluster(t)
-	c.frontend("--router-mode", "kv")
-	c.ours("--num-workers", "2", "--speedup-ratio", "10")
-	c.serving(2)
-	var group sync.WaitGroup
-	for i := range 100 {
-		group.Go(func() {
-			body := chat(fmt.Sprintf("stream %d", i), 64)
-			body["stream"] = i%2 == 0
-			a, err := c.ask(t.Context(), "/v1/chat/completions", body, nil)
-			if err != nil || a.usage.Completion != 64 || a.finish != "length" || a.errored {
-				t.Errorf("stream %d: got %+v, %v", i, a, err)
+	for _, batch := range []string{"0", "5000"} {
+		t.Run("batch "+batch, func(t *testing.T) {
+			c := quicCluster(t)
+			c.env = append(c.env, "DYN_QUIC_RESPONSE_BATCH_INTERVAL_US="+batch)
+			c.frontend("--router-mode", "kv")
+			c.ours("--num-workers", "2", "--speedup-ratio", "10")
+			c.serving(2)
+			var group sync.WaitGroup
+			for i := range 100 {
+				group.Go(func() {
+					body := chat(fmt.Sprintf("stream %d", i), 64)
+					body["stream"] = i%2 == 0
+					a, err := c.ask(t.Context(), "/v1/chat/completions", body, nil)
+					if err != nil || a.usage.Completion != 64 || a.finish != "length" || a.errored {
+						t.Errorf("stream %d: got %+v, %v", i, a, err)
+					}
+				})
+			}
+			group.Wait()
+			if c.repeats("quick") == 0 {
+				t.Error("nothing of a repeated prompt is found in the cache")
 			}
 		})
-	}
-	group.Wait()
-	if c.repeats("quick") == 0 {
-		t.Error("nothing of a repeated prompt is found in the cache")
 	}
 }
 

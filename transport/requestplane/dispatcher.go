@@ -58,6 +58,7 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 	}
 	d := &Dispatcher{limiter: limiter, metrics: metrics, response: o.Response, tls: o.TLS, log: o.Log, endpoints: map[string]*Endpoint{},
 		conns: map[net.Conn]struct{}{}}
+	d.quic.Batch = o.QUICBatch
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	return d, nil
 }

@@ -40,6 +40,7 @@ func FromEnvironment(getenv func(string) string) Environment {
 	e.Options.Host = getenv("DYN_TCP_RPC_HOST")
 	e.Options.Port = number("DYN_TCP_RPC_PORT", 0, 65535)
 	e.Options.MaxMessage = number("DYN_TCP_MAX_MESSAGE_SIZE", DefaultMaxMessage, huge)
+	e.Options.QUICBatch = time.Duration(number("DYN_QUIC_RESPONSE_BATCH_INTERVAL_US", 0, 100_000)) * time.Microsecond
 	limits := DefaultLimits()
 	e.Options.Limits = Limits{Running: max(1, number("DYN_TCP_WORKER_POOL_SIZE", limits.Running, huge)),
 		Waiting: number("DYN_TCP_WORK_QUEUE_SIZE", limits.Waiting, huge)}

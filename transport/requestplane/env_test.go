@@ -17,8 +17,8 @@ func TestFromEnvironment(t *testing.T) {
 	}
 	got := read(map[string]string{"DYN_TCP_RPC_HOST": "::1", "DYN_TCP_RPC_PORT": "5000", "DYN_TCP_MAX_MESSAGE_SIZE": "100",
 		"DYN_TCP_WORKER_POOL_SIZE": "7", "DYN_TCP_WORK_QUEUE_SIZE": "8", "DYN_REQUEST_PLANE_CODEC": "json",
-		"DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": "3"})
-	want := Environment{Options: Options{Host: "::1", Port: 5000, MaxMessage: 100, Limits: Limits{7, 8}}, Codec: JSON, DrainLimit: 3 * time.Second}
+		"DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": "3", "DYN_QUIC_RESPONSE_BATCH_INTERVAL_US": "5000"})
+	want := Environment{Options: Options{Host: "::1", Port: 5000, MaxMessage: 100, Limits: Limits{7, 8}, QUICBatch: 5 * time.Millisecond}, Codec: JSON, DrainLimit: 3 * time.Second}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}

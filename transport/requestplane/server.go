@@ -21,6 +21,7 @@ type Options struct {
 	Limits     Limits        // the zero value is DefaultLimits
 	Response   ResponsePlane // how answers travel; empty is TCP
 	TLS        TLS           // of requests and of answers over TCP
+	QUICBatch  time.Duration // how long answers over QUIC may wait for others to travel with
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
 }

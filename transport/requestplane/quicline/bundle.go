@@ -46,22 +46,9 @@ type bundle struct {
 	onLoss  func()
 }
 
-// lane is one stream of a bundle. Its writers take turns.
-type lane struct {
-	stream *quic.Stream
-	mu     sync.Mutex
-}
-
-func (l *lane) write(frames []byte) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_ = l.stream.SetWriteDeadline(time.Now().Add(writeTimeout))
-	_, err := l.stream.Write(frames)
-	return err
-}
-
-// dialBundle connects to a frontend and opens all lanes. onLoss is called once when the bundle is lost.
-func dialBundle(ctx context.Context, h Home, onLoss func()) (*bundle, error) {
+// dialBundle connects to a frontend and opens all lanes, whose bulk ones batch. onLoss is called once when the bundle is
+// lost.
+func dialBundle(ctx context.Context, h Home, batch time.Duration, onLoss func()) (*bundle, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	b := &bundle{conns: make([]*quic.Conn, lanes+1), answers: map[uuid.UUID]*Answer{}, onLoss: onLoss}
@@ -84,6 +71,7 @@ func dialBundle(ctx context.Context, h Home, onLoss func()) (*bundle, error) {
 		return nil, fmt.Errorf("QUIC to %s: %w", h.Address, err)
 	}
 	for i := range lanes {
+		b.bulk[i].batch, b.bulk[i].failed = batch, b.lose
 		b.listen(b.bulk[i])
 		b.listen(b.priority[i])
 	}
@@ -128,6 +116,13 @@ func (b *bundle) openLanes(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// flush writes what waits on the bulk lanes.
+func (b *bundle) flush() {
+	for _, l := range b.bulk {
+		_ = l.flush()
+	}
 }
 
 // listen reads what the frontend says on a lane.

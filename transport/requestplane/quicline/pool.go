@@ -18,6 +18,9 @@ const registerTimeout = 10 * time.Second
 
 // Pool is the bundles to all frontends. The zero value is empty and ready.
 type Pool struct {
+	// Batch is how long bulk frames may wait for others to travel with. It is set before the first use.
+	Batch time.Duration
+
 	mu      sync.Mutex
 	closed  bool
 	bundles map[key]*entry
@@ -116,7 +119,7 @@ func (p *Pool) dial(ctx context.Context, k key, e *entry, h Home) {
 			delete(p.bundles, k)
 		}
 	}
-	e.bundle, e.err = dialBundle(ctx, h, forget)
+	e.bundle, e.err = dialBundle(ctx, h, p.Batch, forget)
 	if e.err != nil {
 		forget()
 	}
@@ -134,6 +137,7 @@ func (p *Pool) Close() {
 	for _, e := range list {
 		<-e.ready
 		if e.bundle != nil {
+			e.bundle.flush()
 			e.bundle.lose(errClosed)
 		}
 	}

@@ -65,6 +65,40 @@ func TestOneBundleForAllAnswers(t *testing.T) {
 	}
 }
 
+// Frames of answers that share a lane wait for one another, for as long as was said and up to a number.
+func TestBatches(t *testing.T) {
+	f := planetest.NewQUIC(t)
+	p := &quicline.Pool{Batch: 50 * time.Millisecond}
+	t.Cleanup(p.Close)
+	a, _ := open(t, p, f.Home("r"))
+	begin := time.Now()
+	for range 3 {
+		if err := a.Bulk(quicline.AppendFrame(nil, quicline.Data, a.ID(), []byte("data"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.Expect(quicline.Register)
+	for range 3 {
+		f.Expect(quicline.Data)
+	}
+	if took := time.Since(begin); took < p.Batch {
+		t.Errorf("the frames waited %v, want %v", took, p.Batch)
+	}
+	for range 1000 {
+		if err := a.Bulk(quicline.AppendFrame(nil, quicline.Data, a.ID(), nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.Bulk(quicline.AppendFrame(nil, quicline.End, a.ID(), nil)); err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		f.Expect(quicline.Data)
+	}
+	f.Expect(quicline.End)
+	a.Close(true)
+}
+
 func TestFrontendWantsNoMore(t *testing.T) {
 	for _, kind := range []quicline.Kind{quicline.Stop, quicline.Kill, quicline.Reset} {
 		t.Run(fmt.Sprint(kind), func(t *testing.T) {
