@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"mockbench/engine"
 )
 
 // Schema is a JSON Schema (2020-12), as far as settings need it. Editors read it to complete and check a file while it is
@@ -42,6 +44,7 @@ const dialect = "https://json-schema.org/draft/2020-12/schema"
 func EngineSchema() *Schema {
 	s := objectSchema(launchFields(new(Launch)))
 	s.describe("")
+	s.usual(defaults(false))
 	s.Dialect, s.Title = dialect, "mockbench engine configuration"
 	return s
 }
@@ -51,12 +54,47 @@ func ProfileSchema() *Schema {
 	s := objectSchema(launchFields(new(Launch)))
 	maps.Copy(s.Properties, objectSchema(new(Profile).fields()).Properties)
 	s.describe("")
+	s.usual(defaults(true))
 	s.withoutNull()
 	for setting := range unsigned {
 		s.at(setting).orText(setting)
 	}
 	s.Dialect, s.Title = dialect, "mockbench profile"
 	return s
+}
+
+// defaults are the settings of a launch whose defaults do not depend on other settings.
+func defaults(localIndexer bool) *Object {
+	l := &Launch{Engine: engine.DefaultConfig(engine.VLLM), DPSize: 1, TensorParallelSize: 1,
+		Dynamo: Dynamo{HandoffSessionTimeoutMS: defaultHandoffMS, EnableLocalIndexer: localIndexer}}
+	o := l.Canonical()
+	o.Delete("num_gpu_blocks_is_explicit")
+	inner, _ := o.Get("engine")
+	inner.(*Object).Delete("block_size")
+	inner.(*Object).Delete("timing_model")
+	inner.(*Object).Set("native_host_offload", hostObject(engine.DefaultHostOffload(0)))
+	host, _ := inner.(*Object).Get("native_host_offload")
+	host.(*Object).Delete("num_host_blocks")
+	load := DefaultLoad()
+	o.Set("load.prompt_mean", number(load.PromptMean))
+	o.Set("load.output_mean", number(load.OutputMean))
+	o.Set("load.routing", string(load.Routing))
+	return o
+}
+
+// usual notes the defaults of settings; there may be more of them than settings.
+func (s *Schema) usual(o *Object) {
+	for _, k := range o.keys {
+		p, v := s.Properties[k], o.values[k]
+		inner, isObject := v.(*Object)
+		switch {
+		case p == nil || v == nil:
+		case isObject:
+			p.usual(inner)
+		default:
+			p.Default = v
+		}
+	}
 }
 
 // orNull is the same schema, with null allowed.

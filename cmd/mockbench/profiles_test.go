@@ -44,7 +44,8 @@ func TestProfilesShowWhatTheyPromise(t *testing.T) {
 		"mtp":             {profile: "mtp"},
 		"mtp, one":        {"mtp", [2]string{"aic_nextn = 3", "aic_nextn = 1"}},
 		"agentic":         {profile: "agentic"},
-		"agentic, small":  {"agentic", [2]string{"num_gpu_blocks = 4096", "num_gpu_blocks = 1024"}},
+		"agentic, small":  {"agentic", [2]string{"num_gpu_blocks = 4096", "num_gpu_blocks = 384"}},
+		"agentic, wander": {"agentic", [2]string{`routing = "kv"`, `routing = "round-robin"`}},
 		"demo":            {profile: "demo"},
 	}
 	f := figuresOf(t, runs)
@@ -69,8 +70,9 @@ func TestProfilesShowWhatTheyPromise(t *testing.T) {
 		"on a slow link that is what TTFT is":            f["disagg, slow"]["mean_transfer_time_ms"] > 2*f["disagg, slow"]["mean_prefill_time_ms"],
 		"a forward gives more than two tokens":           f["mtp"]["mean_acceptance_length"] > 2 && f["mtp"]["median_itl_ms"] == 0,
 		"with one draft token fewer":                     f["mtp, one"]["mean_acceptance_length"] < 1.9 && f["mtp, one"]["mean_tpot_ms"] > f["mtp"]["mean_tpot_ms"],
-		"turns find their session in the cache":          hits(f["agentic"]) > 0.7,
-		"if there is room for all":                       hits(f["agentic, small"]) < hits(f["agentic"]),
+		"turns find their session in the cache":          hits(f["agentic"]) > 0.55,
+		"if there is room for all":                       hits(f["agentic, small"]) < hits(f["agentic"])-0.05,
+		"and if they come back to it":                    hits(f["agentic, wander"]) < hits(f["agentic"])-0.03,
 		"the demonstration reuses prefixes":              hits(f["demo"]) > 0.2 && f["demo"]["peak_block_occupancy"] > 0.6,
 	} {
 		if !kept {
