@@ -68,6 +68,21 @@ func TestOtherScreens(t *testing.T) {
 	}
 }
 
+// Two fleets under the same traffic, at three sizes.
+func TestComparisonScreens(t *testing.T) {
+	for _, size := range sizes {
+		name := fmt.Sprintf("routing-ab-%dx%d", size[0], size[1])
+		t.Run(name, func(t *testing.T) {
+			f := uitest.NewFleet(8, 2048)
+			s := uitest.NewScreen(f, f.Compared(f.Options()), looks["ascii"], size[0], size[1])
+			s.Run(60)
+			s.Press("6")
+			s.Run(10)
+			uitest.Golden(t, name, s.Text())
+		})
+	}
+}
+
 // Panels that depend on the engine and on a host tier, at three sizes.
 func TestEngineScreens(t *testing.T) {
 	hosts := func(w *uitest.Worker) { w.AddHost(4096) }

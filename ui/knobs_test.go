@@ -261,3 +261,22 @@ func TestDifferences(t *testing.T) {
 		}
 	}
 }
+
+func TestComparison(t *testing.T) {
+	f := uitest.NewFleet(8, 1024)
+	d := uitest.Start(t, f.Compared(f.Options()), looks["ascii"], 120, 36)
+	d.Press("6")
+	d.WaitFor("B: round-robin, share and hit")
+	d.WaitFor("B against A")
+	d.Press("a")
+	d.WaitFor("B: random, share and hit")
+	d.WaitFor("placed by random from now on")
+}
+
+func TestOneFleetHasNothingToCompare(t *testing.T) {
+	d, _ := start(t, 2, 80, 24, nil)
+	d.Press("6")
+	d.WaitFor("share of requests")
+	d.Press("a")
+	d.WaitFor("--ab POLICY")
+}

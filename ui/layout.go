@@ -61,6 +61,7 @@ type shape struct {
 	rows   int  // workers
 	host   bool // there is a host tier
 	tree   bool // the KV blocks panel shows the prefix tree
+	sides  bool // two fleets are compared
 }
 
 // arrange computes the layout of a panel.
@@ -100,6 +101,12 @@ func arrange(w, h int, s shape) layout {
 			l.rect[boxList], l.rect[boxLog] = rowsOf(body, body.H-5)
 		}
 	case tabRouting:
+		if s.sides {
+			top, rest := rowsOf(body, min(s.rows/2+2, max(body.H-sidesRows-5, 5)))
+			l.rect[boxWorkers] = top
+			l.rect[boxLatency], l.rect[boxTable] = rowsOf(rest, sidesRows)
+			break
+		}
 		l.rect[boxWorkers], l.rect[boxTable] = rowsOf(body, min(s.rows+3, body.H*2/5))
 	default:
 		l.rect[boxTable] = body

@@ -75,6 +75,7 @@ type Model struct {
 	window    Window
 	decisions []router.Decision
 	counters  []router.Counters
+	sides     [2]Side // of a comparison
 	log       []string
 	logCount  uint64
 
@@ -230,7 +231,7 @@ func (m *Model) relayout() {
 		host = m.sel != nil && m.sel.config.HostOffload != nil
 	}
 	m.layout = arrange(m.layout.w, m.layout.h, shape{tab: m.tab, banner: len(m.alarms()), rows: len(m.rows), host: host,
-		tree: m.blocks.prefixes.open})
+		tree: m.blocks.prefixes.open, sides: m.o.Sides != nil})
 	m.blocks.clamp(m)
 	m.dirty = true
 }

@@ -261,6 +261,9 @@ func (m *Model) drawTrends(a grid.Area, lines []trend) {
 // drawLatency draws the short form of the latencies, with a histogram of TTFT where there is room.
 func (p *overviewPanel) drawLatency(m *Model) {
 	title := "latency"
+	if m.o.Sides != nil {
+		title += " of A"
+	}
 	if m.window.Seconds > 0 {
 		title += ", last " + decimals(m.window.Seconds, 0) + " s"
 	}

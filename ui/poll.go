@@ -23,6 +23,7 @@ type polledMsg struct {
 	routing   bool    // the following were fetched
 	decisions []router.Decision
 	counters  []router.Counters
+	sides     [2]Side
 }
 
 // poll fetches figures beside the screen, one at a time: those of the panel that is shown, and only if anything has
@@ -53,6 +54,9 @@ func (m *Model) poll() tea.Cmd {
 		if p.routing = routing; routing {
 			p.decisions = o.Routing.Recent(nil, recentDecisions)
 			p.counters = o.Routing.Counters(nil)
+			if o.Sides != nil {
+				p.sides = o.Sides()
+			}
 		}
 		return p
 	})
@@ -75,7 +79,7 @@ func (m *Model) polled(p polledMsg) tea.Cmd {
 		m.window = *p.window
 	}
 	if p.routing {
-		m.decisions, m.counters = p.decisions, p.counters
+		m.decisions, m.counters, m.sides = p.decisions, p.counters, p.sides
 	}
 	if m.sel != before {
 		return m.look()

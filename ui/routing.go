@@ -19,10 +19,17 @@ const (
 
 // drawRouting draws the Routing panel: who got which share, and the last decisions with their candidates.
 func (m *Model) drawRouting() {
-	m.drawShares()
+	if m.o.Sides != nil {
+		m.drawSides()
+	} else {
+		m.drawShares()
+	}
 	title := "last decisions: overlap blocks / cost, lowest wins"
 	if len(m.decisions) > 0 && m.decisions[0].Policy != router.KV {
 		title = fmt.Sprintf("last decisions by %s: overlap blocks / cost", m.decisions[0].Policy)
+	}
+	if m.o.Sides != nil {
+		title = "A: " + title
 	}
 	a := m.boxed(boxTable, title).Inset(1, 0)
 	if len(m.decisions) == 0 {

@@ -281,6 +281,9 @@ func (m *Model) panelKey(a keys.Action) tea.Cmd {
 	}
 	switch m.tab {
 	case tabOverview, tabRouting, tabLatency:
+		if a == keys.SecondPolicy {
+			return m.nextPolicy()
+		}
 		return m.overview.key(m, a)
 	case tabBlocks:
 		return m.blocks.key(m, a)

@@ -262,7 +262,7 @@ func fitting(list []keys.Binding, width int) []keys.Binding {
 func (m *Model) hints() []keys.Binding {
 	var list []keys.Binding
 	for _, b := range keys.Table {
-		idle := b.Action == keys.CancelHead && len(m.alarms()) == 0 ||
+		idle := b.Action == keys.CancelHead && len(m.alarms()) == 0 || b.Action == keys.SecondPolicy && m.o.Sides == nil ||
 			m.blocks.prefixes.open && (b.Action == keys.Enter || b.Action == keys.Lens)
 		if b.Short != "" && b.Where&tabInfo[m.tab].where != 0 && !(b.Changes && m.o.ReadOnly) && !idle {
 			list = append(list, b)

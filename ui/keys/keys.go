@@ -53,6 +53,7 @@ const (
 	RestartWorkers
 	Save
 	Baseline
+	SecondPolicy
 )
 
 // Where says in which panels a key acts.
@@ -119,6 +120,7 @@ var Table = []Binding{
 	{RestartWorkers, []string{"R"}, "", "restart", "restart workers where a setting needs it; again: cut", Knobs, true},
 	{Reset, []string{"u"}, "", "undo", "the value at the start again", Knobs, true},
 	{ResetAll, []string{"U"}, "", "", "all values at the start again", Knobs, true},
+	{SecondPolicy, []string{"a"}, "", "B's policy", "another placement policy for the second fleet", Routing, true},
 	{Freeze, []string{"f"}, "", "freeze", "stop or follow the list", Events, false},
 	{Filter, []string{"/"}, "", "filter", "only rows that contain a text; ! in front inverts", Requests | Events, false},
 	{Back, []string{"esc"}, "", "", "close, unzoom, clear the filter, back to the present", Everywhere, false},

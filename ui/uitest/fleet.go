@@ -109,6 +109,33 @@ func (f *Fleet) Options() ui.Options {
 	}
 }
 
+// Compared adds a comparison of two fleets, each of half the workers, to options.
+func (f *Fleet) Compared(o ui.Options) ui.Options {
+	policies := [2]router.Policy{router.KV, router.RoundRobin}
+	o.Sides = func() (s [2]ui.Side) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		half := len(f.workers) / 2
+		for i := range s {
+			s[i] = ui.Side{Policy: policies[i], Window: f.window(), Completed: 1200 - 30*i, Preemptions: 4 + 9*i}
+			s[i].Window.TTFT.P50 *= 1 + 0.3*float64(i)
+			for w := range half {
+				n := uint64(w)
+				s[i].Counters = append(s[i].Counters, router.Counters{Placed: 900 + 37*n, Prompt: 1000 + 50*n*uint64(1-i),
+					Reused: uint64(610-240*i) - 9*n})
+			}
+		}
+		return s
+	}
+	o.SecondPolicy = func(p router.Policy) error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		policies[1] = p
+		return nil
+	}
+	return o
+}
+
 func (f *Fleet) window() ui.Window {
 	drift := 1 + 0.05*math.Sin(float64(f.Clock.Now())/3000)
 	figures := func(n int, p50, p90, p99, slo, within, width float64) ui.Figures {
