@@ -17,8 +17,7 @@ func externalTiming(l *Launch, path string, o *Object) error {
 	case "dynamo_profile":
 		return profileTiming(l, path, o)
 	case "ais", "aic":
-		return &engine.SettingError{Setting: path + ".provider", Kind: engine.KindUnsupported, Given: kindOf(provider),
-			Allowed: "timing from AIS databases is not supported by this build"}
+		return aisTiming(l, path, o)
 	}
 	return bad(path+".provider", engine.KindUnknown, provider, "allowed: dynamo_profile, ais, aic")
 }

@@ -27,6 +27,9 @@ type Launch struct {
 	// External is the timing model that lies in files, as it was given; nil if the model is built in.
 	External *Object
 
+	// AIS is the timing model of an AIS descriptor, nil for other models.
+	AIS *AIS
+
 	Dynamo Dynamo
 
 	// Warnings are settings that were accepted and have no effect, one sentence each.
@@ -78,11 +81,20 @@ func Resolve(o *Object) (*Launch, error) {
 	if err := launchFields(l).read("", o); err != nil {
 		return nil, err
 	}
+	if l.AIS != nil && l.AIS.takesDrafts(o) {
+		l.Engine.Nextn = l.AIS.descriptor.Nextn
+	}
 	if err := l.Engine.Validate(); err != nil {
 		return nil, err
 	}
 	l.nameRates()
-	return l, l.check()
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	if l.AIS != nil {
+		return l, l.AIS.place(l, o)
+	}
+	return l, nil
 }
 
 // backendOf looks ahead, because defaults depend on the backend.

@@ -28,9 +28,9 @@ type Descriptor struct {
 // Prediction is a predictor and what it rests on.
 type Prediction struct {
 	*ais.Predictor
-	Root    *Root
-	Version string // of the backend
-	Rules   ais.Rules
+	Root       *Root
+	Descriptor Descriptor
+	Version    string // of the backend
 }
 
 // Predict finds the data and makes the predictor of a descriptor.
@@ -44,24 +44,7 @@ func Predict(d Descriptor) (*Prediction, error) {
 
 // Predict makes the predictor of a descriptor from this data.
 func (r *Root) Predict(d Descriptor) (*Prediction, error) {
-	sys, data, err := r.system(d.System)
-	if err != nil {
-		return nil, err
-	}
-	s, err := r.versionSlots(d.System, data, d.Backend)
-	if err != nil {
-		return nil, err
-	}
-	version, err := s.pick(d.Version)
-	if err != nil {
-		return nil, err
-	}
-	m, err := r.readModel(d.Model)
-	if err != nil {
-		return nil, err
-	}
-	m.Quants = override(m.Quants, d.Quants)
-	reader, err := newReader(r, data, d.System, d.Backend, version)
+	reader, sys, m, err := r.open(&d)
 	if err != nil {
 		return nil, err
 	}
@@ -74,9 +57,56 @@ func (r *Root) Predict(d Descriptor) (*Prediction, error) {
 	}
 	p, err := ais.NewPredictor(ais.Setup{Backend: d.Backend, Model: m, Parallel: d.parallel(), Nextn: d.Nextn, Rules: d.Rules}, tables)
 	if err != nil {
-		return nil, fmt.Errorf("%s on %s with %s %s: %w (data: %s)", d.Model, d.System, d.Backend, version, err, r)
+		return nil, err
 	}
-	return &Prediction{Predictor: p, Root: r, Version: version, Rules: d.Rules}, nil
+	return &Prediction{Predictor: p, Root: r, Descriptor: d, Version: reader.version}, nil
+}
+
+// Files lists the tables that Predict would read, as paths in the data.
+func (r *Root) Files(d Descriptor) ([]string, error) {
+	reader, sys, m, err := r.open(&d)
+	if err != nil {
+		return nil, err
+	}
+	return reader.files(sys, &m)
+}
+
+// open finds out which system, version and model a descriptor means.
+func (r *Root) open(d *Descriptor) (*reader, *ais.System, ais.Model, error) {
+	none := ais.Model{}
+	sys, data, err := r.system(d.System)
+	if err != nil {
+		return nil, nil, none, err
+	}
+	s, err := r.versionSlots(d.System, data, d.Backend)
+	if err != nil {
+		return nil, nil, none, err
+	}
+	version, err := s.pick(d.Version)
+	if err != nil {
+		return nil, nil, none, err
+	}
+	m, err := r.Model(d.Model)
+	if err != nil {
+		return nil, nil, none, err
+	}
+	m.Quants = override(m.Quants, d.Quants)
+	reader, err := newReader(r, data, d.System, d.Backend, version)
+	return reader, sys, m, err
+}
+
+// Probe reports whether the data covers the passes of a role.
+func (p *Prediction) Probe(role engine.Role) error {
+	if err := p.Predictor.Probe(role); err != nil {
+		return fmt.Errorf("%s on %s with %s %s: %w (data: %s)", p.Descriptor.Model, p.Descriptor.System, p.Descriptor.Backend, p.Version, err, p.Root)
+	}
+	return nil
+}
+
+// String says on what the predictions rest.
+func (p *Prediction) String() string {
+	d := &p.Descriptor
+	return fmt.Sprintf("%s on %s with %s %s, rules of %s, data of %s", d.Model, d.System, d.Backend, p.Version, d.Rules, p.Root)
 }
 
 func (d *Descriptor) parallel() ais.Parallel {

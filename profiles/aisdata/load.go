@@ -151,14 +151,46 @@ func (r *reader) load(sys *ais.System, m *ais.Model) (*ais.Tables, error) {
 			}
 		}
 	}
-	if err := r.loadNCCL(b, sys.Misc.NCCLVersion); err != nil {
-		return nil, err
+	if file := r.ncclFile(sys); r.root.has(file) {
+		if err := r.loadFile(b, ncclKind(), source{file: file}); err != nil {
+			return nil, err
+		}
 	}
 	policy, err := r.root.lanePolicy(r.backend, r.version, sys.GPU.SM)
 	if err != nil {
 		return nil, err
 	}
 	return b.Build(policy), nil
+}
+
+// files lists what load reads.
+func (r *reader) files(sys *ais.System, m *ais.Model) (list []string, err error) {
+	for _, k := range kinds(m) {
+		sources, err := r.sources(k.family, k.name, k.from)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range sources {
+			list = append(list, s.file)
+		}
+	}
+	if file := r.ncclFile(sys); r.root.has(file) {
+		list = append(list, file)
+	}
+	return list, nil
+}
+
+// ncclFile is the table of collective operations, of the library version that the system names.
+func (r *reader) ncclFile(sys *ais.System) string {
+	return path.Join(r.data, "comm", "nccl", sys.Misc.NCCLVersion, "nccl_perf.parquet")
+}
+
+func ncclKind() kind {
+	return kind{columns: []string{"nccl_dtype", "op_name", "num_gpus", "message_size"}, add: func(b *ais.Builder, t *table, i int) {
+		if t.text("nccl_dtype", i) == "half" {
+			b.NCCL(ais.NCCLKey{Operation: t.text("op_name", i), GPUs: t.int("num_gpus", i)}, t.int("message_size", i), t.latency(i))
+		}
+	}}
 }
 
 func (r *reader) loadFile(b *ais.Builder, k kind, s source) error {
@@ -173,28 +205,6 @@ func (r *reader) loadFile(b *ais.Builder, k kind, s source) error {
 	for i := range t.rows {
 		if s.kernels == nil || s.kernels[t.text("kernel_source", i)] {
 			k.add(b, t, i)
-		}
-	}
-	return nil
-}
-
-// loadNCCL reads the collective operations of the library version that a system names.
-func (r *reader) loadNCCL(b *ais.Builder, version string) error {
-	file := path.Join(r.data, "comm", "nccl", version, "nccl_perf.parquet")
-	if !r.root.has(file) {
-		return nil
-	}
-	columns := []string{"latency", "nccl_dtype", "op_name", "num_gpus", "message_size"}
-	t, err := readTable(r.root.FS, file, columns...)
-	if err != nil {
-		return err
-	}
-	if err := t.require(file, columns...); err != nil {
-		return err
-	}
-	for i := range t.rows {
-		if t.text("nccl_dtype", i) == "half" {
-			b.NCCL(ais.NCCLKey{Operation: t.text("op_name", i), GPUs: t.int("num_gpus", i)}, t.int("message_size", i), t.latency(i))
 		}
 	}
 	return nil

@@ -51,8 +51,8 @@ type quantization struct {
 	} `json:"config_groups"`
 }
 
-// readModel reads the shape of a model: of a local folder, or of a known name.
-func (r *Root) readModel(name string) (ais.Model, error) {
+// Model reads the shape of a model: of a local folder, or of a known name.
+func (r *Root) Model(name string) (ais.Model, error) {
 	config, quant, err := r.modelFiles(name)
 	if err != nil {
 		return ais.Model{}, err

@@ -44,6 +44,9 @@ func Main(args []string, commands []flags.Command) int {
 		return fail(os.Stderr, err)
 	}
 	defer p.closeLog()
+	if err := s.LoadTiming(); err != nil {
+		return fail(os.Stderr, err)
+	}
 	p.notes()
 	return p.run()
 }

@@ -86,6 +86,7 @@ func TestGoldenCli(t *testing.T) {
 	for file, check := range map[string]func(*testing.T, goldenCase){
 		"port_list": portList, "stagger": stagger, "launch_plan": launchPlan, "kv_bytes": kvBytes,
 		"normalize": normalize, "worker_overrides": overrides, "cli_parse": parse,
+		"ais_config": parse,
 	} {
 		for _, c := range golden(t, file+".jsonl") {
 			t.Run(file+"/"+c.Name, func(t *testing.T) { check(t, c) })
@@ -236,7 +237,15 @@ func parse(t *testing.T, c goldenCase) {
 	if err == nil {
 		s, err = settings.Resolve(v, lookup, settings.NoDemo)
 	}
+	if c.Name == "conflict.perf_config_not_installed" && err == nil {
+		t.Setenv("MOCKBENCH_AIS_DATA", dir) // which holds none
+		err = s.LoadTiming()
+	}
 	if refusedByName(t, err) || rejected(t, c, err) {
+		return
+	}
+	if config, ok := c.Expect["config"]; ok { // a case of AIS descriptors, which says nothing of the rest
+		same(t, "config", s.Launch.Canonical(), config)
 		return
 	}
 	accepted(t, dir, c, v, s)

@@ -118,7 +118,21 @@ func (s *Settings) Worker(i int) (*profiles.Launch, error) {
 	if mtp {
 		o.MTPSeed = profiles.Number(strconv.FormatUint(common.Engine.MTPSeed+uint64(i), 10))
 	}
-	return o.Apply(common.Canonical())
+	l, err := o.Apply(common.Canonical())
+	if err == nil {
+		l.ShareTiming(common)
+	}
+	return l, err
+}
+
+// LoadTiming reads the data of an AIS timing model, once for workers that differ in nothing but their role.
+func (s *Settings) LoadTiming() error {
+	for i := range s.Pools {
+		if err := s.Pools[i].Launch.LoadTiming(); err != nil {
+			return fmt.Errorf("--ais-perf-model, --ais-perf-config: %w", err)
+		}
+	}
+	return nil
 }
 
 func nth(list []int64, i int) profiles.Number {
