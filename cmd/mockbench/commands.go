@@ -6,6 +6,7 @@ import (
 	"mockbench/cmd/mockbench/calibratecmd"
 	"mockbench/cmd/mockbench/completion"
 	"mockbench/cmd/mockbench/configcmd"
+	"mockbench/cmd/mockbench/doctor"
 	"mockbench/cmd/mockbench/flags"
 	"mockbench/cmd/mockbench/profilescmd"
 	"mockbench/cmd/mockbench/replaycmd"
@@ -21,6 +22,8 @@ func commands() []flags.Command {
 		{Name: "calibrate", Args: "CSV", Summary: "A table of pass times from measurements, or from a running endpoint", Flags: calibratecmd.FlagSet, Run: calibratecmd.Main},
 		{Name: "profiles", Args: "VERB", Summary: "Profiles: list, show, save, check and edit them", Words: profilescmd.Verbs(),
 			WorkerFlags: true, Run: profilescmd.Main},
+		{Name: "doctor", Args: "[FLAGS]", Summary: "Why a frontend does not list, route to or hear workers, and what to do",
+			WorkerFlags: true, Run: doctor.Main},
 		{Name: "completion", Args: "SHELL", Summary: "Script that completes command lines in bash, zsh, fish or powershell",
 			Words: completion.Shells, Run: completion.Main},
 		{Name: "help", Args: "[COMMAND]", Summary: "This text, or the help of a command", Run: help},

@@ -39,35 +39,69 @@ func modelError(err error) error {
 
 // makeCard makes the model card of the workers of a pool, which differ in their bootstrap port alone.
 func (s *serving) makeCard(p *pool) (*modelcard.Card, error) {
-	l := p.Launch
-	topology, err := modelcard.ReadTopology(os.Getenv)
+	o, err := cardOptions(s.p.s, p.Pool, s.model)
 	if err != nil {
 		return nil, err
-	}
-	o := modelcard.Options{Model: s.model, Name: s.p.s.Model.Name, Engine: l.Engine, Role: p.Role, Ranks: int(l.DPSize),
-		LocalIndexer: l.Dynamo.EnableLocalIndexer, SGLangGenerate: s.p.s.SGLangGenerate, Topology: topology, StableRoutingID: os.Getenv("DYN_STABLE_ROUTING_ID")}
-	if s.p.s.Model.Path == "" && !s.p.s.Model.NoName {
-		o.Name = s.name()
-	}
-	if s.p.s.Router != nil {
-		if o.Router, err = json.Marshal(s.p.s.Router.Card()); err != nil {
-			return nil, err
-		}
 	}
 	if err := s.selfHost(p, &o); err != nil {
 		return nil, err
 	}
-	card, err := modelcard.New(o)
+	card, err := newCard(s.p.s, o)
 	if err != nil {
 		return nil, err
-	}
-	if s.p.s.Model.NoName {
-		card.DisplayName, card.Slug = "", ""
 	}
 	if o.SelfHost != "" {
 		s.offerFiles(p, o, card)
 	}
 	return card, nil
+}
+
+// Cards makes the model cards of the pools of a run that is not started: without an address of its own to fetch files from.
+func Cards(s *settings.Settings) ([]*modelcard.Card, error) {
+	model, err := findModel(s.Model)
+	if err != nil {
+		return nil, modelError(err)
+	}
+	var list []*modelcard.Card
+	for i := range s.Pools {
+		o, err := cardOptions(s, &s.Pools[i], model)
+		if err != nil {
+			return nil, err
+		}
+		card, err := newCard(s, o)
+		if err != nil {
+			return nil, modelError(err)
+		}
+		list = append(list, card)
+	}
+	return list, nil
+}
+
+// newCard makes a card; a name that was given as empty stays so.
+func newCard(s *settings.Settings, o modelcard.Options) (*modelcard.Card, error) {
+	card, err := modelcard.New(o)
+	if err == nil && s.Model.NoName {
+		card.DisplayName, card.Slug = "", ""
+	}
+	return card, err
+}
+
+// cardOptions describes the workers of a pool.
+func cardOptions(s *settings.Settings, p *settings.Pool, model modelcard.Model) (modelcard.Options, error) {
+	l := p.Launch
+	topology, err := modelcard.ReadTopology(os.Getenv)
+	if err != nil {
+		return modelcard.Options{}, err
+	}
+	o := modelcard.Options{Model: model, Name: s.Model.Name, Engine: l.Engine, Role: p.Role, Ranks: int(l.DPSize),
+		LocalIndexer: l.Dynamo.EnableLocalIndexer, SGLangGenerate: s.SGLangGenerate, Topology: topology, StableRoutingID: os.Getenv("DYN_STABLE_ROUTING_ID")}
+	if s.Model.Path == "" && o.Name == "" {
+		o.Name = modelcard.BuiltinName
+	}
+	if s.Router != nil {
+		o.Router, err = json.Marshal(s.Router.Card())
+	}
+	return o, err
 }
 
 // selfHost makes the card point at the status server for the model's files, so that a frontend on another machine gets
