@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,48 +14,17 @@ import (
 	"github.com/google/uuid"
 
 	"mockbench/engine"
+	"mockbench/transport/goldencase"
 )
-
-type goldenCase struct {
-	Name          string
-	Input, Expect json.RawMessage
-}
-
-// goldenCases reads one file of recorded cases; there are none if it is missing.
-func goldenCases(t *testing.T, file string) (cases []goldenCase) {
-	t.Helper()
-	root := os.Getenv("MOCKBENCH_GOLDEN")
-	if root == "" {
-		root = filepath.Join("..", "..", "testdata", "golden")
-	}
-	data, err := os.ReadFile(filepath.Join(root, "disagg", file))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &cases)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cases
-}
-
-func read(t *testing.T, raw json.RawMessage, v any) {
-	t.Helper()
-	if err := json.Unmarshal(raw, v); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // TestGoldenDisagg replays what was recorded of the reference: decisions, prices of transfers, and conversations.
 func TestGoldenDisagg(t *testing.T) {
-	for file, check := range map[string]func(*testing.T, goldenCase){
+	for file, check := range map[string]func(*testing.T, goldencase.Case){
 		"coordinator.json":           checkCoordinator,
 		"transfer_delay.json":        checkDelay,
 		"bootstrap_transcripts.json": checkTranscript,
 	} {
-		for _, c := range goldenCases(t, file) {
+		for _, c := range goldencase.Read(t, "disagg", file) {
 			t.Run(file+"/"+c.Name, func(t *testing.T) { check(t, c) })
 		}
 	}
@@ -68,7 +34,7 @@ const tolerance = 1e-12
 
 func near(a, b float64) bool { return math.Abs(a-b) <= tolerance*math.Max(math.Abs(a), math.Abs(b)) }
 
-func checkDelay(t *testing.T, c goldenCase) {
+func checkDelay(t *testing.T, c goldencase.Case) {
 	var in struct {
 		Timing  Timing
 		Missing int `json:"destination_missing_tokens"`
@@ -78,8 +44,8 @@ func checkDelay(t *testing.T, c goldenCase) {
 		Full  *float64 `json:"full_prompt_delay_ms"`
 		Valid bool
 	}
-	read(t, c.Input, &in)
-	read(t, c.Expect, &want)
+	goldencase.Parse(t, c.Input, &in)
+	goldencase.Parse(t, c.Expect, &want)
 	compare := func(what string, want *float64, got float64, ok bool) {
 		if (want != nil) != ok || ok && !near(*want, got) {
 			t.Errorf("%s: got %v, %v", what, got, ok)
@@ -122,15 +88,15 @@ type coordinatorStep struct {
 	Error      string
 }
 
-func checkCoordinator(t *testing.T, c goldenCase) {
+func checkCoordinator(t *testing.T, c goldencase.Case) {
 	var in struct {
 		Order   Order
 		Script  []string
 		Timings map[string]string `json:"held_timings"`
 	}
 	var want struct{ Steps []json.RawMessage }
-	read(t, c.Input, &in)
-	read(t, c.Expect, &want)
+	goldencase.Parse(t, c.Input, &in)
+	goldencase.Parse(t, c.Expect, &want)
 	handoff := uuid.MustParse("aaaaaaaa-0000-4000-8000-000000000001")
 	co := NewCoordinator(handoff, in.Order)
 	for i, do := range in.Script {
@@ -138,7 +104,7 @@ func checkCoordinator(t *testing.T, c goldenCase) {
 			break // the recording ends with an error
 		}
 		var step coordinatorStep
-		read(t, want.Steps[i], &step)
+		goldencase.Parse(t, want.Steps[i], &step)
 		word, rest, _ := strings.Cut(do, ":")
 		var actions []Action
 		var err error
@@ -191,7 +157,7 @@ func compareStep(t *testing.T, do string, want coordinatorStep, co *Coordinator,
 }
 
 // checkTranscript lets a prefill and a decode worker of ours talk and compares every byte.
-func checkTranscript(t *testing.T, c goldenCase) {
+func checkTranscript(t *testing.T, c goldencase.Case) {
 	var in struct {
 		Engine    engine.Backend `json:"engine_type"`
 		BlockSize int            `json:"block_size"`
@@ -204,8 +170,8 @@ func checkTranscript(t *testing.T, c goldenCase) {
 	var want struct {
 		Wire []struct{ Dir, Hex string }
 	}
-	read(t, c.Input, &in)
-	read(t, c.Expect, &want)
+	goldencase.Parse(t, c.Input, &in)
+	goldencase.Parse(t, c.Expect, &want)
 	cfg := engine.DefaultConfig(in.Engine)
 	cfg.BlockSize, cfg.KVTransferBandwidth, cfg.KVTransferBytesPerToken, cfg.KVTransferTimingMode = in.BlockSize, in.Bandwidth, in.Bytes, in.Mode
 	p := newPair(t, cfg)

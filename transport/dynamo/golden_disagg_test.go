@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,38 +19,19 @@ import (
 
 	"mockbench/engine"
 	"mockbench/transport/bootstrap"
+	"mockbench/transport/goldencase"
 	"mockbench/transport/requestplane/planetest"
 )
-
-// disaggCases reads one file of recorded cases of disaggregated serving.
-func disaggCases(t *testing.T, file string) (cases []goldenCase) {
-	t.Helper()
-	root := os.Getenv("MOCKBENCH_GOLDEN")
-	if root == "" {
-		root = filepath.Join("..", "..", "testdata", "golden")
-	}
-	data, err := os.ReadFile(filepath.Join(root, "disagg", file))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &cases)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cases
-}
 
 // TestGoldenDisagg replays what was recorded of prefill and decode workers: their answers, their conversations with a
 // scripted decode worker, and the requests of the real frontend.
 func TestGoldenDisagg(t *testing.T) {
-	for file, check := range map[string]func(*testing.T, goldenCase){
+	for file, check := range map[string]func(*testing.T, goldencase.Case){
 		"worker_outputs.json":           checkWorkerOutput,
 		"bootstrap_peer_scenarios.json": checkScenario,
 		"frontend_requests.json":        checkLegs,
 	} {
-		for _, c := range disaggCases(t, file) {
+		for _, c := range goldencase.Read(t, "disagg", file) {
 			t.Run(file+"/"+c.Name, func(t *testing.T) { check(t, c) })
 		}
 	}
@@ -129,7 +109,7 @@ func normal(t *testing.T, raw any) any {
 	return plainJSON(t, list)
 }
 
-func checkWorkerOutput(t *testing.T, c goldenCase) {
+func checkWorkerOutput(t *testing.T, c goldencase.Case) {
 	var in struct {
 		Prompt     int  `json:"prompt_tokens"`
 		MaxTokens  int  `json:"max_tokens"`
@@ -206,7 +186,7 @@ func (e *peerEvent) UnmarshalJSON(b []byte) error {
 // openings are how a scripted peer begins, if not with a proper preface, by the reason of the case.
 var openings = map[string]string{"wrong magic": "444d485801000000", "version 2": "444d484602000000", "zero-length frame": "444d48460100000000000000"}
 
-func checkScenario(t *testing.T, c goldenCase) {
+func checkScenario(t *testing.T, c goldencase.Case) {
 	var in struct {
 		Mode string `json:"timing_mode"`
 	}
@@ -274,7 +254,7 @@ type scriptedPeer struct {
 	answer      *planetest.Answer
 }
 
-func (p *scriptedPeer) play(events []peerEvent, c goldenCase) {
+func (p *scriptedPeer) play(events []peerEvent, c goldencase.Case) {
 	opening, malformed := openings[c.Why]
 	if !malformed {
 		opening = "444d484601000000"
@@ -347,7 +327,7 @@ func (p *scriptedPeer) waitFor(what string, holds func() bool) {
 }
 
 // checkLegs sends both requests of the real frontend to workers of ours.
-func checkLegs(t *testing.T, c goldenCase) {
+func checkLegs(t *testing.T, c goldencase.Case) {
 	var in struct {
 		MaxTokens int `json:"max_tokens"`
 	}

@@ -13,18 +13,19 @@ import (
 
 	"mockbench/engine"
 	"mockbench/engine/outputs"
+	"mockbench/transport/goldencase"
 	"mockbench/transport/requestplane"
 	"mockbench/transport/requestplane/planetest"
 )
 
 // primitives are the kinds of rule that this package implements.
-var primitives = map[string]func(*testing.T, goldenCase){
+var primitives = map[string]func(*testing.T, goldencase.Case){
 	"packed-tokens":  checkPackedTokens,
 	"sglang-logprob": checkLogprob,
 	"output-length":  checkOutputLength,
 }
 
-func checkPackedTokens(t *testing.T, c goldenCase) {
+func checkPackedTokens(t *testing.T, c goldencase.Case) {
 	var in struct {
 		Hex string `json:"msgpack_hex"`
 	}
@@ -42,7 +43,7 @@ func checkPackedTokens(t *testing.T, c goldenCase) {
 	}
 }
 
-func checkLogprob(t *testing.T, c goldenCase) {
+func checkLogprob(t *testing.T, c goldencase.Case) {
 	var in struct {
 		Token uint32 `json:"token_id"`
 		Top   int
@@ -65,7 +66,7 @@ func checkLogprob(t *testing.T, c goldenCase) {
 	}
 }
 
-func checkOutputLength(t *testing.T, c goldenCase) {
+func checkOutputLength(t *testing.T, c goldencase.Case) {
 	var in struct {
 		MaxLen    int `json:"max_len"`
 		Prompt    int
@@ -95,7 +96,7 @@ type outputCase struct {
 // TestGoldenOutputs replays what the reference worker answered. The cases of one group share a worker.
 func TestGoldenOutputs(t *testing.T) {
 	rigs := map[string]*rig{}
-	for _, c := range goldenCases(t, "outputs/worker-streams.jsonl") {
+	for _, c := range goldencase.Read(t, "outputs", "worker-streams.jsonl") {
 		t.Run(c.Name, func(t *testing.T) {
 			var in outputCase
 			if err := json.Unmarshal(c.Input, &in); err != nil {
@@ -164,7 +165,7 @@ func startArgs(t *testing.T, in outputCase) *rig {
 	return startKept(t, s)
 }
 
-func checkOutputs(t *testing.T, r *rig, in outputCase, c goldenCase) {
+func checkOutputs(t *testing.T, r *rig, in outputCase, c goldencase.Case) {
 	var want struct {
 		Chunks []any
 		Error  string

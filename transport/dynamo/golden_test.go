@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"mockbench/engine"
 	"mockbench/engine/live"
 	"mockbench/engine/outputs"
+	"mockbench/transport/goldencase"
 	"mockbench/transport/requestplane"
 	"mockbench/transport/requestplane/planetest"
 )
@@ -94,37 +93,6 @@ func startKept(t testing.TB, s setup) *rig {
 	return &rig{server: server, worker: worker, generator: g}
 }
 
-type goldenCase struct {
-	Name   string
-	Why    string
-	Input  json.RawMessage
-	Expect json.RawMessage
-}
-
-func goldenCases(t *testing.T, file string) []goldenCase {
-	t.Helper()
-	root := os.Getenv("MOCKBENCH_GOLDEN")
-	if root == "" {
-		root = filepath.Join("..", "..", "testdata", "golden")
-	}
-	data, err := os.ReadFile(filepath.Join(root, file))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cases []goldenCase
-	for line := range bytes.Lines(data) {
-		var c goldenCase
-		if err := json.Unmarshal(line, &c); err != nil {
-			t.Fatal(err)
-		}
-		cases = append(cases, c)
-	}
-	return cases
-}
-
 // recorded are the workers that the recorded cases were made with, by the first part of a case's name.
 func recorded(group string, slow bool) setup {
 	s := plain(1, 1)
@@ -157,18 +125,18 @@ func TestGoldenRequestPlane(t *testing.T) {
 		}
 		return rigs[key]
 	}
-	for _, c := range goldenCases(t, "request-plane/primitives.jsonl") {
+	for _, c := range goldencase.Read(t, "request-plane", "primitives.jsonl") {
 		kind, _, _ := strings.Cut(c.Name, "/")
 		if check := primitives[kind]; check != nil {
 			t.Run("primitives/"+c.Name, func(t *testing.T) { check(t, c) })
 		}
 	}
-	for _, c := range goldenCases(t, "request-plane/worker-behaviour.jsonl") {
+	for _, c := range goldencase.Read(t, "request-plane", "worker-behaviour.jsonl") {
 		group, _, _ := strings.Cut(c.Name, "/")
 		slow := bytes.Contains(c.Input, []byte("frontend_sends_hex"))
 		t.Run("worker-behaviour/"+c.Name, func(t *testing.T) { checkBehaviour(t, rigOf(group, slow), c) })
 	}
-	for _, c := range goldenCases(t, "request-plane/response-streams.jsonl") {
+	for _, c := range goldencase.Read(t, "request-plane", "response-streams.jsonl") {
 		group, _, _ := strings.Cut(c.Name, "/")
 		t.Run("response-streams/"+c.Name, func(t *testing.T) { checkStream(t, rigOf(group, false), c) })
 	}
@@ -197,7 +165,7 @@ type expectation struct {
 	Cut bool `json:"middle_token_frames_cut"`
 }
 
-func checkBehaviour(t *testing.T, r *rig, c goldenCase) {
+func checkBehaviour(t *testing.T, r *rig, c goldencase.Case) {
 	var in behaviour
 	var want expectation
 	if err := errors.Join(json.Unmarshal(c.Input, &in), json.Unmarshal(c.Expect, &want)); err != nil {
@@ -294,7 +262,7 @@ func checkRefusal(t *testing.T, a *planetest.Answer) {
 	}
 }
 
-func checkStream(t *testing.T, r *rig, c goldenCase) {
+func checkStream(t *testing.T, r *rig, c goldencase.Case) {
 	var in struct {
 		Body    any `json:"request_body"`
 		Codec   string

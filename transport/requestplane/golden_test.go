@@ -7,50 +7,19 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"mockbench/transport/goldencase"
 )
 
-type goldenCase struct {
-	Name          string
-	Input, Expect json.RawMessage
-}
-
-// goldenCases reads one file of recorded cases; a set without it has no such cases.
-func goldenCases(t *testing.T, file string) []goldenCase {
+func parse(t *testing.T, c goldencase.Case, input, expect any) {
 	t.Helper()
-	root := os.Getenv("MOCKBENCH_GOLDEN")
-	if root == "" {
-		root = filepath.Join("..", "..", "testdata", "golden")
-	}
-	data, err := os.ReadFile(filepath.Join(root, "request-plane", file))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cases []goldenCase
-	for line := range bytes.Lines(data) {
-		var c goldenCase
-		if err := json.Unmarshal(line, &c); err != nil {
-			t.Fatal(err)
-		}
-		cases = append(cases, c)
-	}
-	return cases
-}
-
-func (c goldenCase) parse(t *testing.T, input, expect any) {
-	t.Helper()
-	if err := errors.Join(json.Unmarshal(c.Input, input), json.Unmarshal(c.Expect, expect)); err != nil {
-		t.Fatal(err)
-	}
+	goldencase.Parse(t, c.Input, input)
+	goldencase.Parse(t, c.Expect, expect)
 }
 
 func unhex(t *testing.T, s string) []byte {
@@ -64,22 +33,22 @@ func unhex(t *testing.T, s string) []byte {
 
 // TestGoldenRequestPlane checks the bytes on the wire. What a worker does with them is checked where the worker is.
 func TestGoldenRequestPlane(t *testing.T) {
-	for _, c := range goldenCases(t, "primitives.jsonl") {
+	for _, c := range goldencase.Read(t, "request-plane", "primitives.jsonl") {
 		kind, _, _ := strings.Cut(c.Name, "/")
 		if check := primitives[kind]; check != nil {
 			t.Run("primitives/"+c.Name, func(t *testing.T) { check(t, c) })
 		}
 	}
-	for _, c := range goldenCases(t, "request-frames.jsonl") {
+	for _, c := range goldencase.Read(t, "request-plane", "request-frames.jsonl") {
 		t.Run("request-frames/"+c.Name, func(t *testing.T) { checkRequestFrame(t, c) })
 	}
-	for _, c := range goldenCases(t, "frame-encoding.jsonl") {
+	for _, c := range goldencase.Read(t, "request-plane", "frame-encoding.jsonl") {
 		t.Run("frame-encoding/"+c.Name, func(t *testing.T) { checkFrameEncoding(t, c) })
 	}
 }
 
 // primitives are the kinds of rule that this package implements.
-var primitives = map[string]func(*testing.T, goldenCase){
+var primitives = map[string]func(*testing.T, goldencase.Case){
 	"two-part":     checkTwoPart,
 	"ack":          checkAck,
 	"path":         checkPath,
@@ -89,13 +58,13 @@ var primitives = map[string]func(*testing.T, goldenCase){
 	"quic-frame":   checkQUICFrame,
 }
 
-func checkTwoPart(t *testing.T, c goldenCase) {
+func checkTwoPart(t *testing.T, c goldencase.Case) {
 	var in struct {
 		Header  string
 		BodyHex string `json:"body_hex"`
 	}
 	var want struct{ Hex string }
-	c.parse(t, &in, &want)
+	parse(t, c, &in, &want)
 	got := AppendMessage(nil, []byte(in.Header), unhex(t, in.BodyHex))
 	if hex.EncodeToString(got) != want.Hex {
 		t.Errorf("got %x, want %s", got, want.Hex)
@@ -106,13 +75,13 @@ func checkTwoPart(t *testing.T, c goldenCase) {
 	}
 }
 
-func checkAck(t *testing.T, c goldenCase) {
+func checkAck(t *testing.T, c goldencase.Case) {
 	var in struct{ Text string }
 	var want struct {
 		Hex   string
 		Reads string `json:"frontend_reads"`
 	}
-	c.parse(t, &in, &want)
+	parse(t, c, &in, &want)
 	if got := hex.EncodeToString(Ack(in.Text).Append(nil)); got != want.Hex {
 		t.Errorf("got %s, want %s", got, want.Hex)
 	}
@@ -132,19 +101,19 @@ func reads(ack string) string {
 	return "accepted"
 }
 
-func checkPath(t *testing.T, c goldenCase) {
+func checkPath(t *testing.T, c goldencase.Case) {
 	var in struct {
 		Namespace, Component, Endpoint string
 		Instance                       uint64 `json:"instance_id"`
 	}
 	var want struct{ Path string }
-	c.parse(t, &in, &want)
+	parse(t, c, &in, &want)
 	if got := Name(in).Path(); got != want.Path {
 		t.Errorf("got %s, want %s", got, want.Path)
 	}
 }
 
-func checkLimit(t *testing.T, c goldenCase) {
+func checkLimit(t *testing.T, c goldencase.Case) {
 	var in struct {
 		Total int `json:"total_len"`
 		Max   int
@@ -153,7 +122,7 @@ func checkLimit(t *testing.T, c goldenCase) {
 		Accepted bool
 		AckText  string `json:"ack_text"`
 	}
-	c.parse(t, &in, &want)
+	parse(t, c, &in, &want)
 	const path, headers = "p", "{}"
 	payload := make([]byte, in.Total-frameOverhead-len(path)-len(headers))
 	frame := appendFrame(nil, []byte(path), []byte(headers), payload)
@@ -176,7 +145,7 @@ func checkLimit(t *testing.T, c goldenCase) {
 	}
 }
 
-func checkRequestFrame(t *testing.T, c goldenCase) {
+func checkRequestFrame(t *testing.T, c goldencase.Case) {
 	var in struct {
 		FrameHex string `json:"frame_hex"`
 	}
@@ -188,7 +157,7 @@ func checkRequestFrame(t *testing.T, c goldenCase) {
 		Body     any
 		TotalLen int `json:"total_len"`
 	}
-	c.parse(t, &in, &want)
+	parse(t, c, &in, &want)
 	raw := unhex(t, in.FrameHex)
 	f, err := ReadFrame(bufio.NewReader(bytes.NewReader(raw)), want.TotalLen)
 	if err != nil {
@@ -272,7 +241,7 @@ func plain(v any) any {
 	return v
 }
 
-func checkFrameEncoding(t *testing.T, c goldenCase) {
+func checkFrameEncoding(t *testing.T, c goldencase.Case) {
 	var in struct {
 		Codec   string
 		Payload json.RawMessage
@@ -280,7 +249,7 @@ func checkFrameEncoding(t *testing.T, c goldenCase) {
 	var want struct {
 		Hex string `json:"two_part_hex"`
 	}
-	c.parse(t, &in, &want)
+	parse(t, c, &in, &want)
 	codec, err := ParseCodec(in.Codec)
 	if err != nil {
 		t.Fatal(err)

@@ -5,55 +5,22 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
+	"mockbench/transport/goldencase"
 	"mockbench/transport/natsconn"
 	"mockbench/transport/requestplane"
 )
 
-type goldenCase struct {
-	Name          string
-	Input, Expect json.RawMessage
-}
-
-func goldenCases(t *testing.T) (list []goldenCase) {
-	t.Helper()
-	root := os.Getenv("MOCKBENCH_GOLDEN")
-	if root == "" {
-		root = filepath.Join("..", "..", "..", "testdata", "golden")
-	}
-	data, err := os.ReadFile(filepath.Join(root, "request-plane", "nats.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
-		var c goldenCase
-		if err := json.Unmarshal([]byte(line), &c); err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, c)
-	}
-	return list
-}
-
-func decode(t *testing.T, from json.RawMessage, to any) {
-	t.Helper()
-	if err := json.Unmarshal(from, to); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestGoldenRequestPlaneNats(t *testing.T) {
-	checks := map[string]func(*testing.T, goldenCase){"connect": goldenConnect, "ping-reply": goldenService,
+	checks := map[string]func(*testing.T, goldencase.Case){"connect": goldenConnect, "ping-reply": goldenService,
 		"info-reply": goldenService, "instance-record": goldenRecord, "request": goldenRequest, "shutdown": goldenShutdown,
 		"reply-overloaded": goldenOverloaded, "no-reply": goldenReplyComesFirst}
-	for _, c := range goldenCases(t) {
+	for _, c := range goldencase.Read(t, "request-plane", "nats.jsonl") {
 		t.Run(c.Name, func(t *testing.T) {
 			check := checks[c.Name]
 			if check == nil {
@@ -65,11 +32,11 @@ func TestGoldenRequestPlaneNats(t *testing.T) {
 }
 
 // goldenConnect compares what a client says first with the recorded line.
-func goldenConnect(t *testing.T, c goldenCase) {
+func goldenConnect(t *testing.T, c goldencase.Case) {
 	var in struct{ Env map[string]string }
 	var want struct{ Contains map[string]any }
-	decode(t, c.Input, &in)
-	decode(t, c.Expect, &want)
+	goldencase.Parse(t, c.Input, &in)
+	goldencase.Parse(t, c.Expect, &want)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +63,7 @@ func goldenConnect(t *testing.T, c goldenCase) {
 		t.Fatal("connected to a server that says nothing")
 	}
 	var got map[string]any
-	decode(t, json.RawMessage(strings.TrimPrefix(<-said, "CONNECT ")), &got)
+	goldencase.Parse(t, json.RawMessage(strings.TrimPrefix(<-said, "CONNECT ")), &got)
 	for key, value := range want.Contains {
 		if !cmp.Equal(got[key], value) {
 			t.Errorf("%s is %v, want %v", key, got[key], value)
@@ -105,15 +72,15 @@ func goldenConnect(t *testing.T, c goldenCase) {
 }
 
 // goldenService asks a service with the recorded endpoints and compares its answer byte for byte.
-func goldenService(t *testing.T, c goldenCase) {
+func goldenService(t *testing.T, c goldencase.Case) {
 	var in struct {
 		ID       string
 		Instance string `json:"instance_hex"`
 		KV       string `json:"kv_publisher_hex"`
 	}
 	var want struct{ JSON string }
-	decode(t, c.Input, &in)
-	decode(t, c.Expect, &want)
+	goldencase.Parse(t, c.Input, &in)
+	goldencase.Parse(t, c.Expect, &want)
 	p := newPlane(t, requestplane.Limits{})
 	name := generate
 	if in.Instance != "" {
@@ -139,13 +106,13 @@ func goldenService(t *testing.T, c goldenCase) {
 	}
 }
 
-func goldenRecord(t *testing.T, c goldenCase) {
+func goldenRecord(t *testing.T, c goldencase.Case) {
 	var want struct {
 		Transport struct {
 			NATS string `json:"nats_tcp"`
 		}
 	}
-	decode(t, c.Expect, &want)
+	goldencase.Parse(t, c.Expect, &want)
 	p := newPlane(t, requestplane.Limits{})
 	if got := p.handle(t, generate, serveEcho).Place(); got.NATS != want.Transport.NATS || got.TCP != "" {
 		t.Errorf("the record says %+v, want %s", got, want.Transport.NATS)
@@ -153,7 +120,7 @@ func goldenRecord(t *testing.T, c goldenCase) {
 }
 
 // goldenRequest sends a request with the recorded headers.
-func goldenRequest(t *testing.T, c goldenCase) {
+func goldenRequest(t *testing.T, c goldencase.Case) {
 	var in struct {
 		Headers string `json:"header_block"`
 	}
@@ -161,8 +128,8 @@ func goldenRequest(t *testing.T, c goldenCase) {
 		Reply   string `json:"reply_payload"`
 		Headers map[string]string
 	}
-	decode(t, c.Input, &in)
-	decode(t, c.Expect, &want)
+	goldencase.Parse(t, c.Input, &in)
+	goldencase.Parse(t, c.Expect, &want)
 	headers, err := nats.DecodeHeadersMsg([]byte(in.Headers))
 	if err != nil {
 		t.Fatal(err)
@@ -184,9 +151,9 @@ func goldenRequest(t *testing.T, c goldenCase) {
 }
 
 // goldenShutdown takes the endpoints out and expects the server to know no subscriber any more.
-func goldenShutdown(t *testing.T, c goldenCase) {
+func goldenShutdown(t *testing.T, c goldencase.Case) {
 	var want struct{ Unsub []string }
-	decode(t, c.Expect, &want)
+	goldencase.Parse(t, c.Expect, &want)
 	p := newPlane(t, requestplane.Limits{})
 	var endpoints []*requestplane.Endpoint
 	names := []requestplane.Name{}
@@ -205,9 +172,9 @@ func goldenShutdown(t *testing.T, c goldenCase) {
 	p.eventuallyUnknown(t, "$SRV.PING.dynamo_backend")
 }
 
-func goldenOverloaded(t *testing.T, c goldenCase) {
+func goldenOverloaded(t *testing.T, c goldencase.Case) {
 	var in struct{ Reply string }
-	decode(t, c.Input, &in)
+	goldencase.Parse(t, c.Input, &in)
 	p := newPlane(t, requestplane.Limits{Running: 1, Waiting: 1})
 	release := make(chan struct{})
 	p.handle(t, generate, waitFor(release))
@@ -222,7 +189,7 @@ func goldenOverloaded(t *testing.T, c goldenCase) {
 }
 
 // goldenReplyComesFirst holds the handler back: a frontend must have its reply long before it gives up.
-func goldenReplyComesFirst(t *testing.T, _ goldenCase) {
+func goldenReplyComesFirst(t *testing.T, _ goldencase.Case) {
 	p := newPlane(t, requestplane.Limits{})
 	release := make(chan struct{})
 	p.handle(t, generate, waitFor(release))
