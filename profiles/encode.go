@@ -3,6 +3,7 @@ package profiles
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"slices"
 	"unicode/utf8"
 
@@ -49,7 +50,10 @@ func (o *Object) without(usual *Object) *Object {
 			if inner := mine.without(theirs); len(inner.keys) > 0 {
 				out.put(k, inner)
 			}
-		case !equal(v, other):
+		case reflect.DeepEqual(v, other):
+		case isObject:
+			out.put(k, mine.Clone())
+		default:
 			out.put(k, v)
 		}
 	}
@@ -58,15 +62,6 @@ func (o *Object) without(usual *Object) *Object {
 
 // indivisible reports whether a block of settings has no defaults of its own.
 func indivisible(key string) bool { return key == "timing_model" }
-
-func equal(a, b any) bool {
-	x, isObject := a.(*Object)
-	y, both := b.(*Object)
-	if !isObject || !both {
-		return a == b
-	}
-	return slices.Equal(x.keys, y.keys) && !slices.ContainsFunc(x.keys, func(k string) bool { return !equal(x.values[k], y.values[k]) })
-}
 
 // Encode returns the text of the profile. Reading it gives an equal profile.
 func (p *Profile) Encode() ([]byte, error) {
@@ -95,7 +90,9 @@ func (p *Profile) Encode() ([]byte, error) {
 // encodeTable writes the values of a table and then the tables within it.
 func encodeTable(b *bytes.Buffer, path string, o *Object) error {
 	if path != "" {
-		fmt.Fprintf(b, "\n[%s]\n", path)
+		if !o.onlyTables() {
+			fmt.Fprintf(b, "\n[%s]\n", path)
+		}
 		path += "."
 	}
 	for _, k := range o.keys {
@@ -123,4 +120,9 @@ func encodeTable(b *bytes.Buffer, path string, o *Object) error {
 		}
 	}
 	return nil
+}
+
+// onlyTables reports whether all values are tables, whose names imply the name of this one.
+func (o *Object) onlyTables() bool {
+	return len(o.keys) > 0 && !slices.ContainsFunc(o.keys, func(k string) bool { _, isTable := o.values[k].(*Object); return !isTable })
 }

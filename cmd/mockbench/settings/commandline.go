@@ -90,6 +90,12 @@ func (c *commandLine) setting(path string, v any) {
 	if path == "dynamo.enable_local_indexer" && v == true {
 		return // as without a profile
 	}
+	if o, ok := v.(*profiles.Object); ok && path == "engine.timing_model" {
+		if file, _ := o.Get("config.path"); file != nil {
+			c.add("--planner-profile-data", fmt.Sprint(file))
+			return
+		}
+	}
 	f := flagFor(path)
 	text, plain := plainText(v)
 	switch {

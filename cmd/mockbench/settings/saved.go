@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"path/filepath"
 	"slices"
 
 	"mockbench/cmd/mockbench/flags"
@@ -15,12 +16,26 @@ func (s *Settings) AsProfile() *profiles.Profile {
 		l.Engine.Role = engine.Aggregated // the pools say it
 	}
 	p := profiles.New(&l, s.Load)
+	fromAnywhere(p.Launch)
 	if s.Split() {
 		p.PrefillWorkers, p.DecodeWorkers = uint32(s.Pools[0].Workers), uint32(s.Pools[1].Workers)
 	} else {
 		p.Workers = uint32(s.Workers)
 	}
 	return p
+}
+
+// fromAnywhere makes names of files absolute: a profile is not only used in this folder.
+func fromAnywhere(o *profiles.Object) {
+	for _, path := range []string{"engine.timing_model.config.path", "dynamo.response_replay_trace_path"} {
+		if v, ok := o.Get(path); ok {
+			if name, isText := v.(string); isText {
+				if full, err := filepath.Abs(name); err == nil {
+					o.Set(path, full)
+				}
+			}
+		}
+	}
 }
 
 // NotInProfile returns the given flags that no profile holds.
