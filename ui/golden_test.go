@@ -55,6 +55,7 @@ func TestOtherScreens(t *testing.T) {
 		{"knobs-edit", []string{"9", "down", "enter", "7"}},
 		{"knobs-refused", []string{"9", "enter", "backspace", "backspace", "backspace", "0", "enter"}},
 		{"knobs-restart", []string{"9", "down", "+", "end", "up", "+", "home", "down", "down", "down", "down", "down", "down", "+"}},
+		{"requests-ended", []string{"5", "e", "o", "down", "down"}},
 		{"overview-order", []string{"o", "down", "down", "down"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -94,6 +94,8 @@ func arrange(w, h int, s shape) layout {
 	case tabBatch:
 		top := min(body.H-8, 10+(body.H-21)*2/5)
 		l.rect[boxBatch], l.rect[boxTable] = rowsOf(body, top)
+	case tabRequests:
+		l.rect[boxTable], l.rect[boxCursor] = rowsOf(body, body.H-lifeRows)
 	case tabEvents:
 		if l.roomy {
 			l.rect[boxList], l.rect[boxLog] = rowsOf(body, body.H-8)

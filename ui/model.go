@@ -69,6 +69,7 @@ type Model struct {
 	events   eventsPanel
 	knobs    knobsPanel
 	marks    []marker
+	lives    lives
 	baseline baseline
 
 	status    Status
@@ -209,7 +210,7 @@ func (m *Model) selectionChanged() {
 		m.rank = 0
 	}
 	m.pool = pool{worker: m.sel, rank: m.rank}
-	m.batch.back, m.batch.row, m.requests.row, m.host.row, m.blocks.info = 0, 0, 0, 0, blockInfo{}
+	m.batch.back, m.batch.row, m.requests.cursor, m.host.row, m.blocks.info = 0, 0, 0, 0, blockInfo{}
 	m.blocks.prefixes.known, m.blocks.prefixes.row = false, 0
 	if m.tab == tabHost {
 		m.relayout()

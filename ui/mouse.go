@@ -57,6 +57,8 @@ func (m *Model) click(x, y int) tea.Cmd {
 	case b == boxTable && m.tab == tabKnobs:
 		m.knobs.typing = false
 		m.knobs.click(cy)
+	case b == boxTable && m.tab == tabRequests:
+		m.requests.click(cy)
 	case b == boxBatch:
 		m.batch.click(m, cx-7)
 	}

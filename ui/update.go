@@ -77,6 +77,7 @@ func (m *Model) Tick() tea.Cmd {
 	changed := false
 	for _, w := range m.workers {
 		changed = w.drain() || changed
+		m.lives.add(w, w.batch.Marks)
 	}
 	m.batch.keepPlace(m)
 	m.stale = m.stale || changed

@@ -153,16 +153,17 @@ type Batch struct {
 	Frames  []Frame // oldest first
 	Items   []Item
 	Events  []Event // oldest first
-	Dropped uint64  // frames and events dropped so far
+	Marks   []Mark  // oldest first
+	Dropped uint64  // frames, events and marks dropped so far
 	Totals  Totals
 	Loads   []engine.Load // latest of each rank
 
-	frame, event int // index of the oldest, once a buffer has come round
+	frame, event, oldest int // index of the oldest, once a buffer has come round
 }
 
 func (b *Batch) reset() {
-	b.Frames, b.Items, b.Events = b.Frames[:0], b.Items[:0], b.Events[:0]
-	b.frame, b.event = 0, 0
+	b.Frames, b.Items, b.Events, b.Marks = b.Frames[:0], b.Items[:0], b.Events[:0], b.Marks[:0]
+	b.frame, b.event, b.oldest = 0, 0, 0
 }
 
 // Feed is an engine.Reader for all ranks of one worker.
@@ -195,6 +196,7 @@ func (f *Feed) Drain(b *Batch) {
 	f.mu.Unlock()
 	turn(b.Frames, b.frame)
 	turn(b.Events, b.event)
+	turn(b.Marks, b.oldest)
 }
 
 // turn brings a ring whose oldest element is at head into order.
@@ -226,6 +228,7 @@ func (f *Feed) Pass(p *engine.Pass) {
 	if detail || f.Events.Load() {
 		b.addEvents(p)
 	}
+	b.addMarks(p)
 	if p.Idle || len(p.Work) == 0 && len(p.Preemptions) == 0 {
 		return
 	}

@@ -54,6 +54,7 @@ const (
 	Save
 	Baseline
 	SecondPolicy
+	Ended
 )
 
 // Where says in which panels a key acts.
@@ -120,6 +121,7 @@ var Table = []Binding{
 	{RestartWorkers, []string{"R"}, "", "restart", "restart workers where a setting needs it; again: cut", Knobs, true},
 	{Reset, []string{"u"}, "", "undo", "the value at the start again", Knobs, true},
 	{ResetAll, []string{"U"}, "", "", "all values at the start again", Knobs, true},
+	{Ended, []string{"e"}, "", "ended", "requests that have ended, or those there are now", Requests, false},
 	{SecondPolicy, []string{"a"}, "", "B's policy", "another placement policy for the second fleet", Routing, true},
 	{Freeze, []string{"f"}, "", "freeze", "stop or follow the list", Events, false},
 	{Filter, []string{"/"}, "", "filter", "only rows that contain a text; ! in front inverts", Requests | Events, false},

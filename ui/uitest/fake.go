@@ -73,6 +73,7 @@ type Worker struct {
 	requests []*request
 	waiting  []*engine.Request
 	made     int
+	first    int // requests are numbered from there
 	passes   uint64
 	now      engine.Time
 	load     engine.Load
@@ -99,7 +100,7 @@ func NewWorker(name string, seed uint64, blocks int) *Worker {
 	c.NumGPUBlocks, c.EmitKVEvents = blocks, true
 	w := &Worker{name: name, config: c, feed: ui.NewFeed(1), rng: rand.New(rand.NewPCG(seed, 77)),
 		blocks: make([]engine.BlockState, blocks)}
-	w.load.TotalBlocks = blocks
+	w.load.TotalBlocks, w.first = blocks, int(seed-1)*10000
 	for i := 0; i < blocks; {
 		state := []engine.BlockState{engine.BlockActive, engine.BlockCached, engine.BlockCached, engine.BlockShared,
 			engine.BlockHost, engine.BlockFree}[w.rng.IntN(6)]
@@ -148,8 +149,10 @@ var prompt = make([]uint32, 9500)
 func (w *Worker) arrive(p *engine.Pass) {
 	if w.passes%7 == 1 {
 		w.made++
-		w.waiting = append(w.waiting, &engine.Request{Label: fmt.Sprintf("r%d", w.made), Key: w.made,
-			Prompt: prompt[:500+w.rng.IntN(9000)], MaxOutput: 50 + w.rng.IntN(400), Arrival: w.now})
+		r := &engine.Request{Label: fmt.Sprintf("r%d", w.first+w.made), Key: w.made,
+			Prompt: prompt[:500+w.rng.IntN(9000)], MaxOutput: 50 + w.rng.IntN(400), Arrival: w.now}
+		w.waiting = append(w.waiting, r)
+		w.feed.Submitted(0, r, w.now)
 	}
 	if len(w.waiting) > 0 && w.passes%9 != 0 {
 		r := &request{Request: *w.waiting[0], since: w.now, cached: len(w.waiting[0].Prompt) / 64 / 2 * 64}
