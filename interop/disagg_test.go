@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -195,5 +197,30 @@ func TestTransferTakesItsTime(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestOneProcessCountsRequestsOnce compares the summary of a process with both roles with what clients asked for.
+func TestOneProcessCountsRequestsOnce(t *testing.T) {
+	t.Parallel()
+	d := startDisagg(t, "vllm", true, oneProcess)
+	begin := d.handoffs()
+	d.many(20, 5)
+	d.eventually(5*time.Second, "20 handoffs", func() bool { return d.handoffs()-begin == 20 })
+	handoffs := d.handoffs()
+	if _, status := d.prefill.stop(20 * time.Second); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	said := d.prefill.log.String()
+	requests := regexp.MustCompile(`requests +(\d+) submitted, (\d+) completed, 0 rejected, 0 cancelled, 0 unfinished`).FindStringSubmatch(said)
+	if requests == nil || requests[1] != requests[2] {
+		t.Fatalf("summary:\n%s", said)
+	}
+	// Requests from before the frontend knew the prefill worker have no transfer.
+	if n, _ := strconv.Atoi(requests[1]); n < handoffs || n > handoffs+5 {
+		t.Errorf("%d requests, %d handoffs", n, handoffs)
+	}
+	if !regexp.MustCompile(fmt.Sprintf(`(?m)^transfer ms .* %d$`, handoffs)).MatchString(said) {
+		t.Errorf("no %d transfers in the summary:\n%s", handoffs, said)
 	}
 }
