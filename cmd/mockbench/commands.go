@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 
+	"mockbench/cmd/mockbench/aiscmd"
 	"mockbench/cmd/mockbench/calibratecmd"
 	"mockbench/cmd/mockbench/completion"
 	"mockbench/cmd/mockbench/configcmd"
@@ -24,6 +25,8 @@ func commands() []flags.Command {
 			WorkerFlags: true, Run: profilescmd.Main},
 		{Name: "doctor", Args: "[FLAGS]", Summary: "Why a frontend does not list, route to or hear workers, and what to do",
 			WorkerFlags: true, Run: doctor.Main},
+		{Name: "ais", Args: "fetch|list|explain", Summary: "Measured kernel latencies: fetch them, what they cover, the operators of a pass",
+			Words: aiscmd.Verbs(), Flags: aiscmd.FlagSet, Run: aiscmd.Main},
 		{Name: "completion", Args: "SHELL", Summary: "Script that completes command lines in bash, zsh, fish or powershell",
 			Words: completion.Shells, Run: completion.Main},
 		{Name: "help", Args: "[COMMAND]", Summary: "This text, or the help of a command", Run: help},

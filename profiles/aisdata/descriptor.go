@@ -48,7 +48,7 @@ func (r *Root) Predict(d Descriptor) (*Prediction, error) {
 	if err != nil {
 		return nil, err
 	}
-	tables, err := reader.load(sys, &m)
+	tables, err := reader.load(sys, m)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (r *Root) Files(d Descriptor) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return reader.files(sys, &m)
+	return reader.files(sys, m)
 }
 
 // open finds out which system, version and model a descriptor means.

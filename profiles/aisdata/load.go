@@ -18,14 +18,47 @@ type kind struct {
 
 const windowSize = "window_size"
 
-// kinds lists the tables that a model needs.
-func kinds(m *ais.Model) []kind {
+// needs is what models ask the tables for.
+type needs struct {
+	products                map[ais.Quant]bool
+	experts                 map[[2]int]bool // number and hidden size
+	headDims                []int
+	static, grouped, latent bool // scales known beforehand, grouped-query attention, latent attention
+}
+
+func needsOf(models []ais.Model) *needs {
+	n := &needs{products: map[ais.Quant]bool{ais.BF16: true}, experts: map[[2]int]bool{}}
+	for _, m := range models {
+		q := m.Quants.GEMM
+		if q == ais.FP8Static {
+			q, n.static = ais.FP8, true
+		}
+		n.products[q] = true
+		if m.Family != ais.Dense {
+			n.experts[[2]int{m.Experts, m.Hidden}] = true
+		}
+		if m.Family == ais.MLA {
+			n.latent = true
+		} else {
+			n.grouped = true
+			n.headDims = append(n.headDims, m.HeadDim)
+		}
+	}
+	return n
+}
+
+// kinds lists the tables that are needed.
+func (n *needs) kinds() []kind {
 	attention := []string{"kv_cache_dtype", "num_heads", "num_key_value_heads", "head_dim", "batch_size", "isl"}
 	list := []kind{
-		{"gemm", "gemm_perf", anyBackend, []string{"gemm_dtype", "m", "n", "k"}, nil, addGEMM(m)},
+		{"gemm", "gemm_perf", anyBackend, []string{"gemm_dtype", "m", "n", "k"}, nil, n.addGEMM},
 		{"comm", "custom_allreduce_perf", ownVersions, []string{"num_gpus", "message_size"}, []string{"backend"}, addAllReduce},
+		{"attention", "context_attention_perf", anyBackend, append([]string{"attn_dtype"}, attention...), []string{windowSize}, addContext},
 	}
-	if m.Quants.GEMM == ais.FP8Static {
+	if n.grouped {
+		list = append(list, kind{"attention", "generation_attention_perf", anyBackend, append([]string{"step"}, attention...), []string{windowSize}, addGeneration})
+	}
+	if n.static {
 		scale := []string{"quant_dtype", "m", "k"}
 		list = append(list,
 			kind{"quantize", "computescale_perf", anyBackend, scale, nil, func(b *ais.Builder, t *table, i int) {
@@ -35,15 +68,14 @@ func kinds(m *ais.Model) []kind {
 				b.ScaleMatrix(ais.Quant(t.text("quant_dtype", i)), t.int("m", i), t.int("k", i), t.latency(i))
 			}})
 	}
-	if m.Family != ais.Dense {
-		list = append(list, kind{"moe", "moe_perf", anyBackend, []string{"moe_dtype", "distribution", "topk", "num_experts",
-			"hidden_size", "inter_size", "moe_tp_size", "moe_ep_size", "num_tokens"}, nil, addMoE(m)})
+	if len(n.experts) > 0 {
+		list = append(list, kind{"moe", "moe_perf", anyBackend, []string{"moe_dtype", "distribution", "topk", "num_experts", "hidden_size",
+			"inter_size", "moe_tp_size", "moe_ep_size", "num_tokens"}, nil, n.addMoE})
 	}
-	list = append(list, kind{"attention", "context_attention_perf", anyBackend, append(attention, "attn_dtype"), []string{windowSize}, addContext})
-	if m.Family != ais.MLA {
-		return append(list, kind{"attention", "generation_attention_perf", anyBackend, append(attention, "step"), []string{windowSize}, addGeneration})
+	if n.latent {
+		list = append(list, latentKinds()...)
 	}
-	return append(list, latentKinds()...)
+	return list
 }
 
 // latentKinds lists the tables of latent attention.
@@ -68,16 +100,10 @@ func latentKinds() []kind {
 	}
 }
 
-// addGEMM keeps the products in the formats that the model uses.
-func addGEMM(m *ais.Model) func(*ais.Builder, *table, int) {
-	used := m.Quants.GEMM
-	if used == ais.FP8Static {
-		used = ais.FP8
-	}
-	return func(b *ais.Builder, t *table, i int) {
-		if q := ais.Quant(t.text("gemm_dtype", i)); q == used || q == ais.BF16 {
-			b.GEMM(q, t.int("m", i), t.int("n", i), t.int("k", i), t.latency(i))
-		}
+// addGEMM keeps the products in the formats that are used.
+func (n *needs) addGEMM(b *ais.Builder, t *table, i int) {
+	if q := ais.Quant(t.text("gemm_dtype", i)); n.products[q] {
+		b.GEMM(q, t.int("m", i), t.int("n", i), t.int("k", i), t.latency(i))
 	}
 }
 
@@ -90,19 +116,16 @@ func addAllReduce(b *ais.Builder, t *table, i int) {
 	b.AllReduce(t.int("num_gpus", i), t.int("message_size", i), t.latency(i))
 }
 
-// addMoE keeps the experts of the model.
-func addMoE(m *ais.Model) func(*ais.Builder, *table, int) {
-	return func(b *ais.Builder, t *table, i int) {
-		key := ais.MoEKey{Quant: ais.Quant(t.text("moe_dtype", i)), Distribution: t.text("distribution", i),
-			TopK: t.int("topk", i), Experts: t.int("num_experts", i), Hidden: t.int("hidden_size", i), Inter: t.int("inter_size", i),
-			TP: t.int("moe_tp_size", i), EP: t.int("moe_ep_size", i)}
-		if key.Experts != m.Experts || key.Hidden != m.Hidden {
-			return
-		}
-		if t.text("kernel_source", i) == "moe_torch_flow_min_latency" {
-			b.MoEFewTokens(key, t.int("num_tokens", i), t.latency(i))
-			return
-		}
+// addMoE keeps the experts that are used.
+func (n *needs) addMoE(b *ais.Builder, t *table, i int) {
+	key := ais.MoEKey{Quant: ais.Quant(t.text("moe_dtype", i)), Distribution: t.text("distribution", i),
+		TopK: t.int("topk", i), Experts: t.int("num_experts", i), Hidden: t.int("hidden_size", i), Inter: t.int("inter_size", i),
+		TP: t.int("moe_tp_size", i), EP: t.int("moe_ep_size", i)}
+	switch {
+	case !n.experts[[2]int{key.Experts, key.Hidden}]:
+	case t.text("kernel_source", i) == "moe_torch_flow_min_latency":
+		b.MoEFewTokens(key, t.int("num_tokens", i), t.latency(i))
+	default:
 		b.MoE(key, t.int("num_tokens", i), t.latency(i))
 	}
 }
@@ -137,10 +160,11 @@ func addBMM(b *ais.Builder, t *table, i int) {
 	b.BMM(key, t.int("num_tokens", i), t.latency(i))
 }
 
-// load reads every table that a model needs.
-func (r *reader) load(sys *ais.System, m *ais.Model) (*ais.Tables, error) {
-	b := ais.NewBuilder(sys, m.HeadDim)
-	for _, k := range kinds(m) {
+// load reads every table that models need.
+func (r *reader) load(sys *ais.System, models ...ais.Model) (*ais.Tables, error) {
+	n := needsOf(models)
+	b := ais.NewBuilder(sys, n.headDims...)
+	for _, k := range n.kinds() {
 		sources, err := r.sources(k.family, k.name, k.from)
 		if err != nil {
 			return nil, err
@@ -164,8 +188,8 @@ func (r *reader) load(sys *ais.System, m *ais.Model) (*ais.Tables, error) {
 }
 
 // files lists what load reads.
-func (r *reader) files(sys *ais.System, m *ais.Model) (list []string, err error) {
-	for _, k := range kinds(m) {
+func (r *reader) files(sys *ais.System, models ...ais.Model) (list []string, err error) {
+	for _, k := range needsOf(models).kinds() {
 		sources, err := r.sources(k.family, k.name, k.from)
 		if err != nil {
 			return nil, err

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Builder gathers rows of the data for one model. Where two rows describe the same measurement the first one counts:
+// Builder gathers rows of the data for some models. Where two rows describe the same measurement the first one counts:
 // add a backend's own rows before those of other versions and backends.
 type Builder struct {
 	sys                 *System
-	headDim             int
+	headDims            []int
 	gemm                collector[Quant]
 	computeScale        collector[Quant]
 	scaleMatrix         collector[Quant]
@@ -24,9 +24,9 @@ type Builder struct {
 	moe, moeFewTokens   collector[MoEKey]
 }
 
-// NewBuilder returns an empty builder. Attention is kept for heads of this many elements only.
-func NewBuilder(sys *System, headDim int) *Builder {
-	return &Builder{sys: sys, headDim: headDim,
+// NewBuilder returns an empty builder. Attention is kept for heads of these sizes only.
+func NewBuilder(sys *System, headDims ...int) *Builder {
+	return &Builder{sys: sys, headDims: headDims,
 		gemm: newCollector[Quant](), computeScale: newCollector[Quant](), scaleMatrix: newCollector[Quant](),
 		context: newCollector[laneKey](), generation: newCollector[laneKey](),
 		contextBlock: newCollector[MLAKey](), generationBlock: newCollector[MLAKey](),
@@ -128,7 +128,7 @@ func (b *Builder) Build(policy LanePolicy) *Tables {
 }
 
 func (b *Builder) contextGrid(key AttentionKey, rows []row) *grid {
-	if key.HeadDim != b.headDim {
+	if !slices.Contains(b.headDims, key.HeadDim) {
 		return nil
 	}
 	return newGrid(pointsOf(rows), 1, func(heads, isl, batch float64) float64 { return b.sys.contextLight(key, heads, isl, batch) })
@@ -136,7 +136,7 @@ func (b *Builder) contextGrid(key AttentionKey, rows []row) *grid {
 
 // generationGrid makes the grid of one kernel, none of whose latencies may be below the speed of light.
 func (b *Builder) generationGrid(key AttentionKey, rows []row) *grid {
-	if key.HeadDim != b.headDim {
+	if !slices.Contains(b.headDims, key.HeadDim) {
 		return nil
 	}
 	light := func(heads, batch, sequence float64) float64 {

@@ -23,8 +23,8 @@ type Setup struct {
 	Rules    Rules
 }
 
-// Predictor predicts the passes of one attention rank. It keeps the answers of recent questions, so it serves one
-// goroutine at a time.
+// Predictor predicts the passes of one attention rank. It keeps the answers of recent questions. It may be used by several
+// goroutines at once.
 type Predictor struct {
 	backend  engine.Backend
 	model    Model
@@ -57,17 +57,21 @@ func NewPredictor(s Setup, t *Tables) (*Predictor, error) {
 	return p, nil
 }
 
-// Probe reports whether the data covers the passes of a role: one prefill and one decode pass are predicted.
+// Probe reports whether the data covers the passes of a role. It asks for the smallest pass and for ever larger ones.
 func (p *Predictor) Probe(role engine.Role) error {
-	const tokens = 128
-	if role != engine.DecodeRole {
-		if _, err := p.PrefillOps(1, tokens, 0); err != nil {
-			return fmt.Errorf("prefill: %w", err)
+	const (
+		prompt  = 1 << 17 // tokens
+		batch   = 1 << 12 // requests
+		context = 1 << 10
+	)
+	for n := 1; n <= prompt && role != engine.DecodeRole; n *= 2 {
+		if _, err := p.PrefillOps(1, n, 0); err != nil {
+			return fmt.Errorf("prefill of %d tokens: %w", n, err)
 		}
 	}
-	if role != engine.PrefillRole {
-		if _, err := p.DecodeOps(1, tokens); err != nil {
-			return fmt.Errorf("decode: %w", err)
+	for n := 1; n <= batch && role != engine.PrefillRole; n *= 2 {
+		if _, err := p.DecodeOps(n, context); err != nil {
+			return fmt.Errorf("decode of %d requests: %w", n, err)
 		}
 	}
 	return nil

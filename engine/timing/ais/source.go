@@ -2,6 +2,7 @@ package ais
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -43,11 +44,11 @@ func missing[K interface {
 	comparable
 	parts() []string
 }](table string, wanted K, have func(yield func(K) bool)) error {
-	e := &MissingError{Table: table, Wanted: strings.Join(wanted.parts(), " ")}
+	e := &MissingError{Table: table, Wanted: joined(wanted.parts())}
 	most := -1
 	for k := range have {
 		parts := k.parts()
-		shared, text := 0, strings.Join(parts, " ")
+		shared, text := 0, joined(parts)
 		for i, p := range wanted.parts() {
 			if p == parts[i] {
 				shared++
@@ -58,4 +59,10 @@ func missing[K interface {
 		}
 	}
 	return e
+}
+
+// joined writes the parts of a key that a table tells apart.
+func joined(parts []string) string {
+	parts = slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return strings.HasSuffix(p, "=") })
+	return strings.Join(parts, " ")
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Tables are the measurements of one system and backend, ready for queries of one model. They are never changed.
+// Tables are the measurements of one system and backend, ready for queries. They are never changed.
 type Tables struct {
 	sys *System
 

@@ -1,52 +1,62 @@
 package ais
 
-import "fmt"
+import "sync"
 
-// memo keeps answers. A load asks the same questions again and again, because means are whole numbers.
-type memo map[[3]int]float64
+// memo keeps answers: a load asks the same questions again and again, because means are whole numbers.
+type memo struct {
+	mu      sync.Mutex
+	answers map[[3]int]float64
+}
 
 // most bounds a memo; a full one starts anew.
 const most = 1 << 16
 
+// get returns a kept answer, or asks and keeps the sum of the operators.
 func (m *memo) get(question [3]int, ask func() ([]Op, error)) (float64, error) {
-	if ms, ok := (*m)[question]; ok {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if ms, ok := m.answers[question]; ok {
 		return ms, nil
 	}
 	ops, err := ask()
 	if err != nil {
 		return 0, err
 	}
-	if *m == nil || len(*m) >= most {
-		*m = memo{}
+	if m.answers == nil || len(m.answers) >= most {
+		m.answers = map[[3]int]float64{}
 	}
 	ms := Sum(ops)
-	(*m)[question] = ms
+	m.answers[question] = ms
 	return ms, nil
 }
 
-// PrefillMS predicts the prefill part of a pass, 0 if there is nothing to compute.
-func (p *Predictor) PrefillMS(requests, meanISL, meanPrefix int) (float64, error) {
+// Prefill predicts the prefill part of a pass in ms, 0 if there is nothing to compute. Where the data has a gap that
+// Probe did not meet, a pass takes twice as long as one of half the tokens.
+func (p *Predictor) Prefill(requests, meanISL, meanPrefix int) float64 {
 	tokens := meanISL - meanPrefix
 	if requests < 1 || tokens < 1 {
-		return 0, nil
+		return 0
 	}
 	ms, err := p.prefill.get([3]int{requests, tokens, meanPrefix}, func() ([]Op, error) {
 		return p.PrefillOps(requests, tokens, meanPrefix)
 	})
-	if err != nil {
-		return 0, fmt.Errorf("AIS prefill prediction failed: %w", err)
+	switch {
+	case err == nil:
+		return max(ms, 0)
+	case tokens > 1:
+		return 2 * p.Prefill(requests, meanPrefix+tokens/2, meanPrefix)
 	}
-	return max(ms, 0), nil
+	return 2 * p.Prefill(requests/2, meanISL, meanPrefix)
 }
 
-// DecodeMS predicts one decode step, at least 1 ms; 0 if there are no requests.
-func (p *Predictor) DecodeMS(requests, meanContext int) (float64, error) {
+// Decode predicts one decode step in ms: at least 1, but 0 if there are no requests. Gaps are bridged as in Prefill.
+func (p *Predictor) Decode(requests, _, meanContext, _ int) float64 {
 	if requests < 1 {
-		return 0, nil
+		return 0
 	}
 	ms, err := p.decode.get([3]int{requests, meanContext}, func() ([]Op, error) { return p.DecodeOps(requests, meanContext) })
 	if err != nil {
-		return 0, fmt.Errorf("AIS decode prediction failed: %w", err)
+		return max(2*p.Decode(requests/2, 0, meanContext, 0), 1)
 	}
-	return max(ms, 1), nil
+	return max(ms, 1)
 }
