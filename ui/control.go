@@ -30,6 +30,10 @@ func (m *Model) step() tea.Cmd {
 	if m.sel == nil {
 		return nil
 	}
+	m.stepping = m.sel
+	if l := m.sel.load(); l.Running+l.Waiting == 0 {
+		m.say(m.sel.name + " has nothing to run")
+	}
 	w := m.sel.Worker
 	return beside("screen step", func() tea.Msg {
 		w.Step()

@@ -70,6 +70,8 @@ type Model struct {
 	knobs    knobsPanel
 	marks    []marker
 	lives    lives
+	stepping *worker // that was asked for a pass
+	arrested bool    // simulated time has just come to a stop
 	baseline baseline
 
 	status    Status
@@ -102,6 +104,7 @@ func (f *filter) matches(text string) bool {
 type notice struct {
 	text  string
 	until uint64 // frame
+	stays bool   // until another key is pressed
 }
 
 // drainState is how the screen ends.
@@ -259,6 +262,6 @@ func (m *Model) alarms() []string {
 }
 
 func (m *Model) say(text string) {
-	m.notice = notice{text, m.frame + 3*uint64(m.o.FPS)}
+	m.notice = notice{text: text, until: m.frame + 3*uint64(m.o.FPS)}
 	m.dirty = true
 }

@@ -79,6 +79,7 @@ func (m *Model) Tick() tea.Cmd {
 		changed = w.drain() || changed
 		m.lives.add(w, w.batch.Marks)
 	}
+	m.tellStep()
 	m.batch.keepPlace(m)
 	m.stale = m.stale || changed
 	m.blocks.prefixes.stale = m.blocks.prefixes.stale || changed
@@ -92,6 +93,10 @@ func (m *Model) Tick() tea.Cmd {
 		m.dirty = true // a step: show it at once
 	}
 	var cmds []tea.Cmd
+	if m.arrested && !m.looking {
+		m.arrested = false
+		cmds = append(cmds, m.look())
+	}
 	if m.every(chartsPerSecond) || m.paused && changed {
 		cmds = append(cmds, m.refreshCharts(changed))
 	}
@@ -99,7 +104,7 @@ func (m *Model) Tick() tea.Cmd {
 		m.refreshTables()
 		cmds = append(cmds, m.poll(), m.askTree())
 	}
-	if m.notice.text != "" && m.frame >= m.notice.until {
+	if m.notice.text != "" && !m.notice.stays && m.frame >= m.notice.until {
 		m.notice, m.dirty = notice{}, true
 	}
 	return tea.Batch(cmds...)
@@ -112,7 +117,10 @@ func (m *Model) readClock() {
 		m.dirty = true
 	}
 	if paused != m.paused {
-		m.batch.back = 0
+		m.batch.back, m.arrested = 0, paused
+		if !paused {
+			m.release()
+		}
 	}
 	m.clock, m.paused, m.speed = now, paused, speed
 }
@@ -180,6 +188,7 @@ func (m *Model) snapshotTaken(msg snapshotMsg) tea.Cmd {
 		return nil
 	}
 	m.pool.take(&m.spare, m.frame, uint64(m.o.FPS))
+	m.arrest()
 	m.blocks.clamp(m)
 	m.dirty = true
 	if m.tab == tabBlocks {
@@ -215,6 +224,9 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		return nil
 	}
 	m.dirty = true
+	if m.notice.stays && b.Action != keys.Step {
+		m.notice = notice{}
+	}
 	if b.Changes && m.o.ReadOnly {
 		m.say("the screen is read-only")
 		return nil

@@ -59,6 +59,7 @@ type worker struct {
 	config engine.Config // in force
 	wanted engine.Config // as it was asked for
 	loads  []engine.Load
+	peek   peek
 	totals feed.Totals
 	batch  feed.Batch
 
@@ -99,6 +100,9 @@ func (w *worker) drain() bool {
 		}
 	}
 	w.totals, w.dropped = b.Totals, b.Dropped
+	if changed {
+		w.peek.set = false
+	}
 	for _, f := range b.Frames {
 		p := w.passes.push()
 		p.Frame = f
@@ -142,7 +146,10 @@ func (w *worker) rankName(rank int) string {
 
 // load sums the ranks.
 func (w *worker) load() (sum engine.Load) {
-	for _, l := range w.loads {
+	for i, l := range w.loads {
+		if w.peek.set && i == w.peek.rank {
+			l = w.peek.load
+		}
 		sum.ActiveBlocks += l.ActiveBlocks
 		sum.InactiveBlocks += l.InactiveBlocks
 		sum.TotalBlocks += l.TotalBlocks
