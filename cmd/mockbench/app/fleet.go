@@ -49,6 +49,15 @@ func (p *program) workerName(i int) string {
 	return fmt.Sprint(side, letter, i-pool.First)
 }
 
+// engineText returns what the screen calls the engines: their kind, and how many have which role if there are two.
+func (p *program) engineText() string {
+	text := string(p.s.Launch.Engine.Backend)
+	if p.s.Split() {
+		text += fmt.Sprintf(" %d prefill + %d decode", p.s.Pools[0].Workers, p.s.Pools[1].Workers)
+	}
+	return text
+}
+
 // noDelay reports whether workers do not sleep for modelled time: a speed-up of zero means that, except where the
 // reference's own reading of it is asked for.
 func noDelay(s *settings.Settings) bool {

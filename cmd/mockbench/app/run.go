@@ -144,7 +144,7 @@ func (p *program) watch(j *job) end {
 	})
 	p.shown.Store(true)
 	err := ui.Run(ctx, p.withControls(j, ui.Options{
-		Model: j.model, Backend: string(p.s.Launch.Engine.Backend), Fleet: j.fleet.sources, Clock: j.fleet.clock,
+		Model: j.model, Backend: p.engineText(), Fleet: j.fleet.sources, Clock: j.fleet.clock,
 		NoDelay: noDelay(p.s), Status: j.planes, Window: j.figures.window, Routing: j.routing, Log: &p.ring,
 		Crash: p.crashed, Abandon: j.abandon, FPS: p.s.Screen.FPS, NoMouse: p.s.Screen.NoMouse, Colors: p.colors(),
 		Drain: func(ctx context.Context, progress func(ui.Draining)) {
