@@ -294,17 +294,7 @@ func TestEtcdLosesAWorkerThatEnds(t *testing.T) {
 			e.patient()
 			p := e.ours("--speedup-ratio", "0.2")
 			e.up(1)
-			running := make(chan struct{})
-			var once sync.Once
-			got := make(chan answer, 1)
-			go func() {
-				a, err := e.ask(t.Context(), "/v1/chat/completions", chat("a long story", 400), func() { once.Do(func() { close(running) }) })
-				if err != nil {
-					t.Errorf("the stream broke: %v", err)
-				}
-				got <- a
-			}()
-			<-running
+			ended := e.begin("a long story", 400)
 			begin := time.Now()
 			outage.begin(e)
 			select {
@@ -313,8 +303,8 @@ func TestEtcdLosesAWorkerThatEnds(t *testing.T) {
 				t.Fatal("the process goes on")
 			}
 			t.Logf("the process ended %.1f s later", time.Since(begin).Seconds())
-			if a := <-got; a.usage.Completion != 400 || a.errored {
-				t.Errorf("the answer in flight: %+v", a)
+			if o := <-ended; !o.complete(400) {
+				t.Errorf("the answer in flight: %+v", o)
 			}
 			if status := p.cmd.ProcessState.ExitCode(); status != 1 || !strings.Contains(p.log.String(), "error: etcd at "+e.url+" lost worker") {
 				t.Errorf("exit status %d", status)

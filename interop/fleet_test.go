@@ -136,17 +136,7 @@ func TestKilledInTheMiddleOfAStream(t *testing.T) {
 	c.frontend()
 	p := c.ours()
 	c.serving(1)
-	running := make(chan struct{})
-	var once sync.Once
-	ended := make(chan answer, 1)
-	go func() {
-		a, err := c.ask(t.Context(), "/v1/chat/completions", chat("a story without end", 100000), func() { once.Do(func() { close(running) }) })
-		if err != nil && !a.errored {
-			t.Errorf("the stream broke: %v", err)
-		}
-		ended <- a
-	}()
-	<-running
+	ended := c.begin("a story without end", 100000)
 	p.kill()
 	begin := time.Now()
 	select {
@@ -184,17 +174,7 @@ func TestModelFilesOverHTTP(t *testing.T) {
 	if got := health(); got != http.StatusOK {
 		t.Errorf("health of a worker that serves: %d", got)
 	}
-	running := make(chan struct{})
-	var once sync.Once
-	got := make(chan answer, 1)
-	go func() {
-		a, err := c.ask(t.Context(), "/v1/chat/completions", chat("while it drains", 150), func() { once.Do(func() { close(running) }) })
-		if err != nil {
-			t.Errorf("the stream broke: %v", err)
-		}
-		got <- a
-	}()
-	<-running
+	ended := c.begin("while it drains", 150)
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -202,8 +182,8 @@ func TestModelFilesOverHTTP(t *testing.T) {
 	if got := health(); got != http.StatusServiceUnavailable {
 		t.Errorf("health during the drain: %d, want the server to answer that it is not ready", got)
 	}
-	if a := <-got; a.usage.Completion != 150 {
-		t.Errorf("got %+v", a)
+	if o := <-ended; !o.complete(150) {
+		t.Errorf("got %+v", o)
 	}
 	<-p.done
 }

@@ -122,22 +122,12 @@ func TestNATSRestarts(t *testing.T) {
 	back := c.answersAgain()
 	t.Logf("idle: answers again %d ms after the server is back", back.Milliseconds())
 
-	running := make(chan struct{})
-	var once sync.Once
-	got := make(chan answer, 1)
-	go func() {
-		a, err := c.ask(t.Context(), "/v1/chat/completions", chat("a long story", 300), func() { once.Do(func() { close(running) }) })
-		if err != nil {
-			t.Errorf("the stream broke: %v", err)
-		}
-		got <- a
-	}()
-	<-running
+	ended := c.begin("a long story", 300)
 	b.Close()
 	time.Sleep(500 * time.Millisecond)
 	broker(t, port)
-	if a := <-got; a.usage.Completion != 300 || a.finish != "length" || a.errored {
-		t.Errorf("the stream of before ended with %+v", a)
+	if o := <-ended; !o.complete(300) {
+		t.Errorf("the stream of before ended with %+v", o)
 	}
 	back = c.answersAgain()
 	t.Logf("in a stream: answers again %d ms after the stream", back.Milliseconds())
@@ -164,21 +154,7 @@ func TestNATSStopsMidStream(t *testing.T) {
 	c.frontend()
 	p := c.ours("--speedup-ratio", "0.5")
 	c.serving(1)
-	running := make(chan struct{})
-	var once sync.Once
-	got := make(chan answer, 1)
-	go func() {
-		a, err := c.ask(t.Context(), "/v1/chat/completions", chat("a long story", 200), func() { once.Do(func() { close(running) }) })
-		if err != nil {
-			t.Errorf("the stream broke: %v", err)
-		}
-		got <- a
-	}()
-	<-running
-	_, status := p.stop(60 * time.Second)
-	if a := <-got; a.usage.Completion != 200 || a.errored || status != 0 {
-		t.Errorf("got %+v, exit status %d", a, status)
-	}
+	c.stopMidStream(p, 200)
 }
 
 // TestEmbeddedNATS runs the server inside our worker; the frontend finds it at the address both are told.

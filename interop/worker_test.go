@@ -185,24 +185,5 @@ func TestStopInTheMiddleOfAStream(t *testing.T) {
 	c.frontend()
 	p := c.ours("--num-workers", "2", "--speedup-ratio", "0.5")
 	c.serving(2)
-	running := make(chan struct{})
-	var once sync.Once
-	got := make(chan answer, 1)
-	go func() {
-		a, err := c.ask(t.Context(), "/v1/chat/completions", chat("a long story", 400), func() { once.Do(func() { close(running) }) })
-		if err != nil {
-			t.Errorf("the stream broke: %v", err)
-		}
-		got <- a
-	}()
-	<-running
-	took, status := p.stop(60 * time.Second)
-	a := <-got
-	if a.usage.Completion != 400 || a.finish != "length" || a.errored {
-		t.Errorf("got %+v", a)
-	}
-	if status != 0 || len(c.records("*", "")) > 0 {
-		t.Errorf("exit status %d, records %v", status, c.records("*", ""))
-	}
-	t.Logf("the process ended %.1f s after the signal", took.Seconds())
+	c.stopMidStream(p, 400)
 }
