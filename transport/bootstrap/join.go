@@ -61,9 +61,13 @@ func (j *joint) run() error {
 func (j *joint) wait() error {
 	select {
 	case s := <-j.source.Steps():
-		return j.step(s, j.submit, Submitted, func() ([]Action, error) { return j.c.Held(j.c.handoff, TimingOf(j.config, s.Tokens)) })
+		return j.step(s, j.submit, Submitted, func() ([]Action, error) {
+			return j.c.Held(j.c.handoff, TimingOf(j.config, s.Tokens))
+		})
 	case s := <-j.destination.Steps():
-		return j.step(s, j.reserve, Accepted, func() ([]Action, error) { return j.c.Reserved(j.c.handoff, s.Tokens) })
+		return j.step(s, j.reserve, Accepted, func() ([]Action, error) {
+			return j.c.Reserved(j.c.handoff, s.Tokens)
+		})
 	case <-j.transferred:
 		return j.then(j.c.Transferred())
 	case <-j.ctx.Done():

@@ -89,7 +89,8 @@ func clientTLS(get func(string) string) (*tls.Config, []string, error) {
 		}
 		return nil, idle, nil
 	}
-	c := &tls.Config{ServerName: get(serverNameVariable), InsecureSkipVerify: insecure, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+	c := &tls.Config{ServerName: get(serverNameVariable), InsecureSkipVerify: insecure,
+		ClientSessionCache: tls.NewLRUClientSessionCache(0)} // each answer is a connection of its own
 	if pair != nil {
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair.get(), nil }
 	}

@@ -43,7 +43,8 @@ func ParseEndpoint(text string) (discovery.Endpoint, error) {
 	if err != nil {
 		return e, fmt.Errorf("--%w", err)
 	}
-	if !strings.ContainsFunc(e.Namespace, func(c rune) bool { return c < unicode.MaxASCII && (unicode.IsLetter(c) || unicode.IsDigit(c)) }) {
+	named := func(c rune) bool { return c < unicode.MaxASCII && (unicode.IsLetter(c) || unicode.IsDigit(c)) }
+	if !strings.ContainsFunc(e.Namespace, named) {
 		return e, wrongFlag("--endpoint", fmt.Sprintf("namespace %q", e.Namespace), "must hold an ASCII letter or digit")
 	}
 	return e, nil
@@ -114,10 +115,12 @@ func (r *resolver) twoPools() error {
 	usual := r.ofProfile()
 	for i, name := range rolePair {
 		if !r.given(name) && usual[i] == 0 {
-			return &flags.UsageError{Text: fmt.Sprintf("%s: needs %s, the process then has workers of both roles", rolePair[1-i], name)}
+			return &flags.UsageError{
+				Text: fmt.Sprintf("%s: needs %s, the process then has workers of both roles", rolePair[1-i], name)}
 		}
 	}
-	for _, name := range []string{"--num-workers", "--disaggregation-mode", "--is-prefill-worker", "--is-decode-worker", "--endpoint"} {
+	for _, name := range []string{"--num-workers", "--disaggregation-mode", "--is-prefill-worker", "--is-decode-worker",
+		"--endpoint"} {
 		if r.given(name) {
 			return &flags.UsageError{Text: fmt.Sprintf("%s: cannot be combined with %s and %s", name, rolePair[0], rolePair[1])}
 		}
