@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -43,5 +44,28 @@ func TestTextsFitTheHelp(t *testing.T) {
 func TestMarkdownListsEveryRow(t *testing.T) {
 	if got, want := strings.Count(Markdown(), "\n"), len(Table)+2; got != want {
 		t.Errorf("%d lines, want %d", got, want)
+	}
+}
+
+// The documents have the table as it is; with UPDATE_GOLDEN set it is written there.
+func TestDocumentsHaveTheTable(t *testing.T) {
+	const file, begin, end = "../../docs/screen.md", "<!-- keys -->\n", "<!-- end of keys -->\n"
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(data), begin)
+	table, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no place for the table", file)
+	}
+	if table == Markdown() {
+		return
+	}
+	if os.Getenv("UPDATE_GOLDEN") == "" {
+		t.Fatalf("%s does not have the table of the keys; set UPDATE_GOLDEN to write it", file)
+	}
+	if err := os.WriteFile(file, []byte(before+begin+Markdown()+end+after), 0o666); err != nil {
+		t.Fatal(err)
 	}
 }
