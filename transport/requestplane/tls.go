@@ -70,6 +70,10 @@ func TLSFromEnvironment(getenv func(string) string) (t TLS, warnings []string, e
 	if err != nil {
 		return TLS{}, nil, err
 	}
+	if t.Requests != nil && t.Answers == nil {
+		warnings = append(warnings, fmt.Sprintf("%s is set but neither %s nor %s: answers are not encrypted, and clients of a frontend "+
+			"that expects them to be wait in vain", certVariable, caVariable, insecureVariable))
+	}
 	return t, warnings, nil
 }
 

@@ -233,7 +233,7 @@ func TestEncryptedPlanesRefuse(t *testing.T) {
 func TestRenewedCertificate(t *testing.T) {
 	a := newAuthority(t)
 	a.host("worker")
-	conf := a.tls(map[string]string{"CERT_PATH": "worker.pem", "KEY_PATH": "worker.key"}).Requests
+	conf := a.tls(map[string]string{"CERT_PATH": "worker.pem", "KEY_PATH": "worker.key", "INSECURE": "=1"}).Requests
 	shown := func() string {
 		c, err := conf.GetCertificate(nil)
 		if err != nil {
@@ -270,6 +270,10 @@ func TestTLSFromEnvironment(t *testing.T) {
 		if _, _, err := requestplane.TLSFromEnvironment(a.environment(set)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %v, want %q", set, err, want)
 		}
+	}
+	half, warnings, err := requestplane.TLSFromEnvironment(a.environment(map[string]string{"CERT_PATH": "worker.pem", "KEY_PATH": "worker.key"}))
+	if err != nil || half.Requests == nil || half.Answers != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "DYN_TCP_TLS_CA_CERT_PATH") {
+		t.Errorf("got %+v, %q, %v", half, warnings, err)
 	}
 	off, warnings, err := requestplane.TLSFromEnvironment(a.environment(map[string]string{"SERVER_NAME": "=x", "INSECURE": "=0"}))
 	if err != nil || off.Requests != nil || off.Answers != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "DYN_TCP_TLS_SERVER_NAME") {
