@@ -191,13 +191,18 @@ func (b Binding) Panels() string {
 	if b.Where == Everywhere {
 		return ""
 	}
-	var list []string
+	var in, out []string
 	for i, name := range panelNames {
 		if b.Where&(1<<i) != 0 {
-			list = append(list, name)
+			in = append(in, name)
+		} else {
+			out = append(out, name)
 		}
 	}
-	return strings.Join(list, ", ")
+	if len(out) == 1 {
+		return "all but " + out[0]
+	}
+	return strings.Join(in, ", ")
 }
 
 // Markdown returns the table for the documents.
