@@ -59,8 +59,8 @@ var engineFlags = []*Flag{
 
 	{Name: "--planner-profile-data", InEngine: true, Kind: String, Arg: "PATH", Group: GroupTiming,
 		Help: "Measured pass times: an NPZ file (see mockbench calibrate) or a profiler's results directory."},
-	{Name: "--ais-perf-model", InEngine: true, Aliases: []string{"--aic-perf-model"}, Group: GroupTiming, Help: "Pass times from an AIS performance database.", Later: "all"},
-	{Name: "--ais-perf-config", InEngine: true, Kind: String, Arg: "JSON|FILE", Group: GroupTiming, Help: "The whole AIS descriptor.", Later: "all"},
+	{Name: "--ais-perf-model", InEngine: true, Aliases: []string{"--aic-perf-model"}, Group: GroupTiming, Help: "Pass times from measured kernel latencies; see mockbench ais."},
+	{Name: "--ais-perf-config", InEngine: true, Kind: String, Arg: "JSON|FILE", Group: GroupTiming, Help: "The same, with the whole descriptor of model, system and backend."},
 	ais("--ais-system", String, "NAME", "", "GPU system of the AIS descriptor."),
 	ais("--ais-backend", String, "NAME", "", "Backend of the AIS descriptor; the engine type if not given."),
 	ais("--ais-backend-version", String, "VERSION", "", "Backend version of the AIS descriptor."),
