@@ -2,7 +2,7 @@ package profiles
 
 import "strings"
 
-// describe adds what people should know of each setting, and its default. path is the dotted name of the schema's value.
+// describe adds what people should know of each setting. path is the dotted name of what the schema describes.
 func (s *Schema) describe(path string) {
 	s.Description = descriptions[path]
 	for name, p := range s.Properties {
@@ -51,7 +51,7 @@ var descriptions = map[string]string{
 	"engine.aic_nextn_accept_rates":      "Acceptance rate of each draft token, separated by commas.",
 	"engine.aic_mtp_seed":                "Seed of the draft acceptance.",
 	"engine.worker_type":                 "Role of the rank.",
-	"engine.preemption_mode":             "vLLM: which running request is preempted, the latest (lifo) or the first (fifo).",
+	"engine.preemption_mode":             "vLLM: what is preempted, the latest request (lifo) or the first (fifo).",
 	"engine.emit_kv_events":              "Record KV events; a live worker decides that by itself.",
 	"engine.emit_kv_token_ids":           "Record token ids in KV events; a live worker decides that by itself.",
 	"engine.kv_transfer_bytes_per_token": "Size of the cached values of a token in a transfer between workers.",
@@ -70,7 +70,7 @@ var descriptions = map[string]string{
 	"engine.native_host_offload.latency_to_first_byte_ms":  "Milliseconds before a copy moves its first byte.",
 	"engine.native_host_offload.kv_layout_id":              "Layout of blocks that members of a shared tier agree on.",
 
-	"engine.timing_model":                     "How long passes take: polynomial curves, fixed times, or tables from outside.",
+	"engine.timing_model":                     "How long passes take: curves, fixed times, or tables from outside.",
 	"engine.sglang":                           "Settings that only SGLang reads.",
 	"engine.sglang.schedule_policy":           "Order of the waiting queue.",
 	"engine.sglang.max_prefill_tokens":        "Prefill token budget of a pass.",
@@ -103,7 +103,7 @@ var descriptions = map[string]string{
 	"load.rate":          "Requests a second, arrivals at random (open loop).",
 	"load.burst":         "Requests that arrive together, if a rate is given; at the same rate.",
 	"load.concurrency":   "Requests in flight at any time, if no rate is given (closed loop).",
-	"load.sessions":      "Conversations at any time, each in flight or thinking, if neither rate nor concurrency is given.",
+	"load.sessions":      "Conversations at any time, in flight or thinking, if no rate and no concurrency is given.",
 	"load.max_in_flight": "Open loop: arrivals beyond so many requests in flight are dropped (4096).",
 	"load.prompt_mean":   "New tokens of a prompt, mean.",
 	"load.prompt_spread": "New tokens of a prompt, standard deviation.",

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
@@ -104,7 +103,7 @@ func encodeTable(b *bytes.Buffer, path string, o *Object) error {
 			return err
 		}
 		if s, ok := v.(string); ok && !utf8.ValidString(s) {
-			return &engine.SettingError{Setting: path + k, Kind: engine.KindType, Given: fmt.Sprintf("%q", s), Allowed: "is not UTF-8 text"}
+			return bad(path+k, engine.KindType, s, "is not UTF-8 text")
 		}
 		line, err := toml.Marshal(map[string]any{k: v})
 		if err != nil {
@@ -124,5 +123,10 @@ func encodeTable(b *bytes.Buffer, path string, o *Object) error {
 
 // onlyTables reports whether all values are tables, whose names imply the name of this one.
 func (o *Object) onlyTables() bool {
-	return len(o.keys) > 0 && !slices.ContainsFunc(o.keys, func(k string) bool { _, isTable := o.values[k].(*Object); return !isTable })
+	for _, v := range o.values {
+		if _, isTable := v.(*Object); !isTable {
+			return false
+		}
+	}
+	return len(o.keys) > 0
 }

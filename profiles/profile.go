@@ -114,8 +114,8 @@ func (p *Profile) read(o *Object) error {
 	return err
 }
 
-// Resolve returns the configuration of a worker. Unlike in the JSON of the reference, a local indexer is on if nothing is
-// said.
+// Resolve returns the configuration of a worker. Unlike in the JSON of the reference, a local indexer is on if nothing
+// is said.
 func (p *Profile) Resolve() (*Launch, error) {
 	o := p.Launch.Clone()
 	if _, ok := o.Get("dynamo.enable_local_indexer"); !ok {
@@ -193,11 +193,12 @@ func (l *Load) settings() []loadSetting {
 	}
 	real := func(name string, x *float64) loadSetting { return loadSetting{name, float(x), decimal(*x)} }
 	return []loadSetting{
-		real("rate", &l.Rate), whole("burst", &l.Burst, 0), whole("concurrency", &l.Concurrency, 0), whole("sessions", &l.Sessions, 0),
-		whole("max_in_flight", &l.MaxInFlight, 0),
+		real("rate", &l.Rate), whole("burst", &l.Burst, 0), whole("concurrency", &l.Concurrency, 0),
+		whole("sessions", &l.Sessions, 0), whole("max_in_flight", &l.MaxInFlight, 0),
 		whole("prompt_mean", &l.PromptMean, 1), whole("prompt_spread", &l.PromptSpread, 0),
 		whole("output_mean", &l.OutputMean, 1), whole("output_spread", &l.OutputSpread, 0),
-		whole("prefix_count", &l.PrefixCount, 0), whole("prefix_length", &l.PrefixLength, 0), real("prefix_share", &l.PrefixShare),
+		whole("prefix_count", &l.PrefixCount, 0), whole("prefix_length", &l.PrefixLength, 0),
+		real("prefix_share", &l.PrefixShare),
 		whole("turns", &l.Turns, 0), real("think_time", &l.ThinkTime), whole("max_prompt", &l.MaxPrompt, 0),
 		{"routing", word(&l.Routing, router.Policies()...), string(l.Routing)},
 	}

@@ -9,8 +9,8 @@ import (
 	"mockbench/engine"
 )
 
-// Schema is a JSON Schema (2020-12), as far as settings need it. Editors read it to complete and check a file while it is
-// written.
+// Schema is a JSON Schema (2020-12), as far as settings need it. Editors read it to complete and check a file while it
+// is written.
 type Schema struct {
 	Dialect     string             `json:"$schema,omitempty"`
 	Title       string             `json:"title,omitempty"`
@@ -167,6 +167,7 @@ func timingSchema() *Schema {
 	return &Schema{Type: types{"object"}, AnyOf: []*Schema{
 		form("polynomial", nil),
 		form("fixed", map[string]*Schema{"prefill_ms": ms(), "decode_ms": ms()}, "prefill_ms", "decode_ms"),
-		form("external", map[string]*Schema{"provider": wordSchema("dynamo_profile", "ais", "aic"), "config": {Type: types{"object"}}}, "provider"),
+		form("external", map[string]*Schema{"provider": wordSchema("dynamo_profile", "ais", "aic"),
+			"config": {Type: types{"object"}}}, "provider"),
 	}}
 }

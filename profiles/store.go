@@ -13,15 +13,15 @@ import (
 
 const extension = ".toml"
 
-// Store is the folder of a user's own profiles, beside those shipped in the program. A name means the user's profile, else
-// the shipped one.
+// Store is the folder of a user's own profiles, beside those shipped in the program. A name means the user's profile,
+// else the shipped one.
 type Store struct{ Dir string }
 
 // Variable names the folder of a user's profiles in the environment.
 const Variable = "MOCKBENCH_PROFILES"
 
-// UserStore returns the store of the user: $MOCKBENCH_PROFILES, else mockbench/profiles in the folder where the platform
-// keeps configuration. Where there is none, the store has only the shipped profiles.
+// UserStore returns the store of the user: $MOCKBENCH_PROFILES, else mockbench/profiles in the folder where the
+// platform keeps configuration. Where there is none, the store has only the shipped profiles.
 func UserStore() Store {
 	if dir := os.Getenv(Variable); dir != "" {
 		return Store{dir}

@@ -3,7 +3,6 @@ package profiles
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"math/big"
 	"strconv"
@@ -23,8 +22,8 @@ type syntaxError struct {
 func (e *syntaxError) Error() string { return e.message }
 
 // unsigned are the settings whose numbers may be larger than TOML has them. Those are written as text.
-var unsigned = map[string]bool{"engine.max_num_seqs": true, "engine.max_num_batched_tokens": true, "engine.aic_mtp_seed": true,
-	"cuda_graph_reserved_bytes": true, "dynamo.handoff_session_timeout_ms": true}
+var unsigned = map[string]bool{"engine.max_num_seqs": true, "engine.max_num_batched_tokens": true,
+	"engine.aic_mtp_seed": true, "cuda_graph_reserved_bytes": true, "dynamo.handoff_session_timeout_ms": true}
 
 // limits are the settings that can be switched off, which JSON says with null and TOML with a word.
 var limits = map[string]bool{"engine.max_num_seqs": true, "engine.max_num_batched_tokens": true}
@@ -47,7 +46,8 @@ func parseTOML(data []byte) (*Object, error) {
 		path := strings.Join(key, ".")
 		v, ok := lookUp(tree, key)
 		if !ok || strings.Contains(strings.Join(key, ""), ".") {
-			return nil, &engine.SettingError{Setting: path, Kind: engine.KindUnknown, Allowed: "keys of this form have no meaning here"}
+			return nil, &engine.SettingError{Setting: path, Kind: engine.KindUnknown,
+				Allowed: "keys of this form have no meaning here"}
 		}
 		value, err := fromTOML(path, v)
 		if err != nil {
@@ -84,7 +84,7 @@ func fromTOML(path string, v any) (any, error) {
 		return json.Number(strconv.FormatInt(v, 10)), nil
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, &engine.SettingError{Setting: path, Kind: engine.KindRange, Given: fmt.Sprint(v), Allowed: "must be finite"}
+			return nil, outside(path, v, "must be finite")
 		}
 		return decimal(v), nil
 	case string:
@@ -100,7 +100,8 @@ func fromTOML(path string, v any) (any, error) {
 	case bool:
 		return v, nil
 	}
-	return nil, &engine.SettingError{Setting: path, Kind: engine.KindType, Allowed: "values of this type are not used here"}
+	return nil, &engine.SettingError{Setting: path, Kind: engine.KindType,
+		Allowed: "values of this type are not used here"}
 }
 
 // each converts the items of a list.
@@ -137,7 +138,7 @@ func toTOML(path string, v any) (any, error) {
 	case bool, string:
 		return v, nil
 	}
-	return nil, &engine.SettingError{Setting: path, Kind: engine.KindUnsupported, Given: kindOf(v), Allowed: "cannot be written to a profile"}
+	return nil, bad(path, engine.KindUnsupported, v, "cannot be written to a profile")
 }
 
 // lineOf finds the line that sets a dotted name, or the table that should hold it.

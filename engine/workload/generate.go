@@ -108,8 +108,8 @@ func (l *Load) Next(now engine.Time) *Request {
 	return l.open()
 }
 
-// session reports whether a load of sessions has a request to submit: a follow-up that is due, or a new conversation for
-// one that has ended. If not, due is when the next follow-up will be.
+// session reports whether a load of sessions has a request to submit: a follow-up that is due, or a new conversation
+// for one that has ended. If not, due is when the next follow-up will be.
 func (l *Load) session(now engine.Time) (submit bool, due engine.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -3,6 +3,7 @@
 package profilescmd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -48,7 +49,8 @@ func verbs() []verb {
 	return []verb{
 		{"list", "", "All profiles, and what each shows", (*command).list},
 		{"show", "NAME [--command]", "The text of a profile, or the command line that gives its settings", (*command).show},
-		{"save", "NAME [--force] [--description TEXT] [FLAGS]", "Save what mockbench FLAGS would run as a profile of your own", (*command).save},
+		{"save", "NAME [--force] [--description TEXT] [FLAGS]", "Save what mockbench FLAGS would run as your own profile",
+			(*command).save},
 		{"check", "NAME|FILE ...", "Check profiles; errors as FILE:LINE: setting: what is wrong", (*command).check},
 		{"edit", "NAME", "Edit a profile of your own, or a copy of a shipped one, with $VISUAL or $EDITOR", (*command).edit},
 		{"schema", "[profile|engine]", "JSON Schema of profiles, or of --extra-engine-args, for editors", (*command).schema},
@@ -57,10 +59,8 @@ func verbs() []verb {
 
 // Main runs the command and returns the exit status. args are those after the word profiles.
 func Main(args []string, stdout, stderr io.Writer) int {
-	c := &command{store: profiles.UserStore(), stdout: stdout, stderr: stderr, lookup: os.LookupEnv, editor: os.Getenv("VISUAL")}
-	if c.editor == "" {
-		c.editor = os.Getenv("EDITOR")
-	}
+	c := &command{store: profiles.UserStore(), stdout: stdout, stderr: stderr, lookup: os.LookupEnv,
+		editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"))}
 	return c.fail(c.run(args))
 }
 
@@ -74,7 +74,8 @@ func (c *command) run(args []string) error {
 			return v.run(c, args[1:])
 		}
 	}
-	return &flags.UsageError{Text: fmt.Sprintf("unexpected argument %s, must be one of: %s", args[0], strings.Join(Verbs(), ", "))}
+	known := strings.Join(Verbs(), ", ")
+	return &flags.UsageError{Text: fmt.Sprintf("unexpected argument %s, must be one of: %s", args[0], known)}
 }
 
 // fail reports an error in one line and returns the exit status of its class.
@@ -108,8 +109,8 @@ func (c *command) help() {
 		fmt.Fprintf(w, "  mockbench profiles %s\t%s\n", strings.TrimSpace(v.Name+" "+v.Args), v.Help)
 	}
 	w.Flush()
-	fmt.Fprintf(c.stdout, "\nYour own profiles are in %s", c.folder())
-	fmt.Fprintf(c.stdout, " ($%s chooses another folder).\nOne of your own hides a shipped one of the same name.\n", profiles.Variable)
+	fmt.Fprintf(c.stdout, "\nYour own profiles are in %s ($%s chooses another folder).\n", c.folder(), profiles.Variable)
+	fmt.Fprintln(c.stdout, "One of your own hides a shipped one of the same name.")
 }
 
 func (c *command) folder() string {

@@ -157,7 +157,8 @@ func sameJSON(a, b any) bool {
 	return err == nil && err2 == nil && string(x) == string(y)
 }
 
-// settingNames returns the dotted names of the settings of an object. Blocks that one flag gives, or none, are single settings.
+// settingNames returns the dotted names of the settings of an object. Blocks that one flag gives, or none, are single
+// settings.
 func settingNames(path string, o *profiles.Object) (names []string) {
 	for _, k := range o.Keys() {
 		v, _ := o.Raw(k)

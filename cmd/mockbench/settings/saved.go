@@ -38,6 +38,9 @@ func fromAnywhere(o *profiles.Object) {
 	}
 }
 
+// groupsOfARun are the flags that belong to a single run.
+var groupsOfARun = []flags.Group{flags.GroupRun, flags.GroupScreen, flags.GroupModel, flags.GroupWorkers, flags.GroupRouter}
+
 // NotInProfile returns the given flags that no profile holds.
 func NotInProfile(v *flags.Values) []string {
 	var names []string
@@ -46,7 +49,7 @@ func NotInProfile(v *flags.Values) []string {
 		case f.Field != "" || slices.Contains([]string{"--profile", "--num-workers", "--kv-cache-dtype"}, f.Name):
 		case f.Name == "--bootstrap-ports":
 			names = append(names, given.Spelling)
-		case slices.Contains([]flags.Group{flags.GroupRun, flags.GroupScreen, flags.GroupModel, flags.GroupWorkers, flags.GroupRouter}, f.Group):
+		case slices.Contains(groupsOfARun, f.Group):
 			names = append(names, given.Spelling)
 		}
 	}
