@@ -119,11 +119,15 @@ func blocks(d drawn) {
 func load(t *rapid.T) *profiles.Load {
 	l := profiles.DefaultLoad()
 	n := rapid.IntRange(0, 1<<40)
-	l.Options = workload.Options{Rate: rapid.Float64Range(0, 1e6).Draw(t, "rate"), Burst: n.Draw(t, "burst"), Concurrency: n.Draw(t, "concurrency") + 1,
-		Sessions: n.Draw(t, "sessions"), MaxInFlight: n.Draw(t, "in flight"), PromptMean: n.Draw(t, "prompt") + 1, PromptSpread: n.Draw(t, "spread"),
-		OutputMean: rapid.SampledFrom([]int{128, 1, 77}).Draw(t, "output"), PrefixCount: n.Draw(t, "prefixes"), PrefixLength: n.Draw(t, "length"),
-		PrefixShare: rapid.Float64Range(0, 1).Draw(t, "share"), Turns: n.Draw(t, "turns"), ThinkTime: rapid.Float64Range(0, 1e9).Draw(t, "think"),
-		MaxPrompt: n.Draw(t, "most")}
+	share := rapid.Float64Range(0, 1)
+	l.Options = workload.Options{
+		Rate: rapid.Float64Range(0, 1e6).Draw(t, "rate"), Burst: n.Draw(t, "burst"), Sessions: n.Draw(t, "sessions"),
+		Concurrency: n.Draw(t, "concurrency") + 1, MaxInFlight: n.Draw(t, "in flight"),
+		PromptMean: n.Draw(t, "prompt") + 1, PromptSpread: n.Draw(t, "spread"),
+		OutputMean:  rapid.SampledFrom([]int{128, 1, 77}).Draw(t, "output"),
+		PrefixCount: n.Draw(t, "prefixes"), PrefixLength: n.Draw(t, "length"), PrefixShare: share.Draw(t, "share"),
+		Turns: n.Draw(t, "turns"), ThinkTime: 1e9 * share.Draw(t, "think"), MaxPrompt: n.Draw(t, "most"),
+	}
 	l.Routing = rapid.SampledFrom(router.Policies()).Draw(t, "routing")
 	return &l
 }
