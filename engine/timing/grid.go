@@ -68,7 +68,8 @@ func NewGrid(t Table) (*Grid, error) {
 func (t *Table) checkShapes() error {
 	if len(t.PrefillMS) != len(t.PrefillTokens) {
 		return &ArrayError{PrefillMSArray, engine.KindConflict,
-			fmt.Sprintf("got %d values, must be %d, one for each of %s", len(t.PrefillMS), len(t.PrefillTokens), PrefillTokensArray)}
+			fmt.Sprintf("got %d values, must be %d, one for each of %s", len(t.PrefillMS), len(t.PrefillTokens),
+				PrefillTokensArray)}
 	}
 	rows, columns := len(t.ActiveTokens), len(t.Context)
 	if t.DecodeShape != [2]int{rows, columns} || len(t.DecodeMS) != rows*columns {

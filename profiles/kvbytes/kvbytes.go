@@ -58,7 +58,8 @@ var wrappers = []string{"text_config", "llm_config", "language_config", "decoder
 // deepest is how deep descriptions may be nested.
 const deepest = 3
 
-var errLayout = errors.New("num_hidden_layers, num_attention_heads and hidden_size are not given together as whole numbers")
+var errLayout = errors.New(
+	"num_hidden_layers, num_attention_heads and hidden_size are not given together as whole numbers")
 
 // Parse reads the text of a config.json. Bytes is layers x 2 (keys and values) x KV heads x head size x value size. The
 // head size is hidden size by heads, as the reference computes it, even where the model says otherwise or compresses its

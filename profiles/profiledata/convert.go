@@ -16,7 +16,7 @@ const shortestSeconds = 1e-6
 // Errors of results through which no sensible line goes.
 var (
 	ErrPrefillFit = errors.New("prefill times do not rise with the prompt length, no line can be put through them")
-	ErrDecodeFit  = errors.New("times of decode steps do not rise with the tokens in use, no plane can be put through them")
+	ErrDecodeFit  = errors.New("decode steps do not rise with the tokens in use, no plane can be put through them")
 )
 
 // Table puts a line through the prefill times and a plane over batch size and tokens in use through the decode times,

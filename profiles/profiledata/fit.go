@@ -2,8 +2,8 @@ package profiledata
 
 import "gonum.org/v1/gonum/mat"
 
-// fit returns base and slopes that minimise the squares of base + slopes x columns - y. Where several do, the slopes are
-// the shortest vector: singular values up to the rounding error of the largest count as zero.
+// fit returns base and slopes that minimise the squares of base + slopes x columns - y. Where several do, the slopes
+// are the shortest vector: singular values up to the rounding error of the largest count as zero.
 func fit(y []float64, columns ...[]float64) (base float64, slopes []float64) {
 	n := len(y)
 	centre := make([]float64, len(columns))

@@ -30,7 +30,8 @@ type array struct {
 const npyMagic = "\x93NUMPY"
 
 // npyHeader matches what NumPy writes. A structured type is a list in place of the text, so that it does not match.
-var npyHeader = regexp.MustCompile(`^\{'descr': '([^']*)', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\),? *\}\s*$`)
+var npyHeader = regexp.MustCompile(
+	`^\{'descr': '([^']*)', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\),? *\}\s*$`)
 
 // readNPY reads one array of whole numbers or floats. What a header claims is checked before memory is taken for it.
 // Python objects are refused: they are programs in disguise.

@@ -17,8 +17,8 @@ import (
 const mostFileBytes = 256 << 20
 
 // tableArrays are the arrays of a table of pass times.
-var tableArrays = []string{timing.PrefillTokensArray, timing.PrefillMSArray, timing.ActiveTokensArray, timing.ContextArray,
-	timing.DecodeMSArray}
+var tableArrays = []string{timing.PrefillTokensArray, timing.PrefillMSArray, timing.ActiveTokensArray,
+	timing.ContextArray, timing.DecodeMSArray}
 
 // openFile opens a regular file of a size that can be one of ours. Opening anything else might never return.
 func openFile(path string) (*os.File, int64, error) {
@@ -109,7 +109,8 @@ func (a archive) floats(key string, dimensions int) (*array, error) {
 		return nil, err
 	}
 	if v.kind != "<f8" && v.kind != ">f8" {
-		return nil, &timing.ArrayError{Array: key, Kind: engine.KindType, Text: fmt.Sprintf("values of type %q, must be float64", v.kind)}
+		return nil, &timing.ArrayError{Array: key, Kind: engine.KindType,
+			Text: fmt.Sprintf("values of type %q, must be float64", v.kind)}
 	}
 	if len(v.shape) != dimensions {
 		return nil, &timing.ArrayError{Array: key, Kind: engine.KindType,

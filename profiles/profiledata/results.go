@@ -61,7 +61,8 @@ func ReadResults(dir string) (*Results, error) {
 	}
 	r := &Results{}
 	var most []float64
-	err := readVectors(dir, found(dir, prefillFiles), []string{islKey, ttftKey}, []*[]float64{&r.PrefillISL, &r.PrefillTTFT})
+	err := readVectors(dir, found(dir, prefillFiles), []string{islKey, ttftKey},
+		[]*[]float64{&r.PrefillISL, &r.PrefillTTFT})
 	if err != nil {
 		return nil, err
 	}

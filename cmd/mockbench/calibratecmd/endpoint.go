@@ -137,7 +137,7 @@ func (a *answer) read(r io.Reader) error {
 	case len(a.chunks) == 0:
 		return errors.New("the answer has no text")
 	case a.prompt == 0 || a.output == 0:
-		return errors.New("the answer has no usage, which tells the tokens of prompt and answer (stream_options.include_usage)")
+		return errors.New("the answer has no usage (stream_options.include_usage), which tells its tokens")
 	}
 	return nil
 }

@@ -36,16 +36,16 @@ func newFlags() *arguments {
 	f.SortFlags = false
 	f.Usage = func() {}
 	f.StringVarP(&a.out, "out", "o", "", "write the table of pass times to this `FILE`, which must end in .npz")
-	f.StringVar(&a.url, "url", "", "measure at the OpenAI-compatible endpoint at this `URL`, for example http://localhost:8000")
+	f.StringVar(&a.url, "url", "", "measure the OpenAI-compatible endpoint at `URL`, such as http://localhost:8000")
 	f.StringVar(&a.model, "model", "", "`NAME` of the model to measure")
-	f.StringVar(&a.keyVariable, "api-key-env", "", "`NAME` of the environment variable with the key of an endpoint that wants one")
+	f.StringVar(&a.keyVariable, "api-key-env", "", "`NAME` of the environment variable with the endpoint's key")
 	f.IntSliceVar(&a.isl, "isl", []int{128, 512, 2048, 4096}, "prompt lengths to measure, about so many `TOKENS,...`")
 	f.IntSliceVar(&a.batch, "batch", []int{1, 4, 16}, "numbers of requests at a time to measure (`N,N,...`)")
 	f.IntVar(&a.osl, "osl", 128, "`TOKENS` of an answer")
 	f.IntVar(&a.repeats, "repeats", 3, "measure every combination `N` times, the median counts")
 	f.DurationVar(&a.timeout, "timeout", 5*time.Minute, "`TIME` that one request may take")
 	f.StringVar(&a.save, "save-csv", "", "write what was measured at the endpoint to this `FILE`")
-	f.StringVar(&a.show, "show", "", "print the table of an NPZ file or of a profiler's results directory at `PATH` and exit")
+	f.StringVar(&a.show, "show", "", "print the table of an NPZ file or a results directory at `PATH` and exit")
 	f.BoolVar(&a.quiet, "quiet", false, "print errors only")
 	f.BoolVarP(&a.help, "help", "h", false, "print this text and exit")
 	a.set = f

@@ -55,7 +55,8 @@ func (m *measurement) run(ctx context.Context, lengths, batches []int) (samples 
 				return nil, fmt.Errorf("%d requests of %d tokens: %w", batch, isl, err)
 			}
 			samples = append(samples, s)
-			fmt.Fprintf(m.progress, "%5d x %6.0f tokens  TTFT %s  ITL %s\n", batch, s.ISL, milliseconds(s.TTFTMS), milliseconds(s.ITLMS))
+			fmt.Fprintf(m.progress, "%5d x %6.0f tokens  TTFT %s  ITL %s\n",
+				batch, s.ISL, milliseconds(s.TTFTMS), milliseconds(s.ITLMS))
 		}
 	}
 	return samples, nil

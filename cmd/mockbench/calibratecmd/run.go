@@ -74,18 +74,19 @@ func (a *arguments) calibrate(ctx context.Context, stdout, stderr io.Writer) err
 			return err
 		}
 	}
-	if err := report.WriteTo(a.out, stdout, func(w io.Writer) error { return profiledata.WriteNPZ(w, table) }); err != nil {
+	err = report.WriteTo(a.out, stdout, func(w io.Writer) error { return profiledata.WriteNPZ(w, table) })
+	if err != nil {
 		return err
 	}
 	printQuality(stdout, quality)
 	for _, s := range samples {
 		if s.ITLMS > 0 && s.ITLMS < 1 {
-			fmt.Fprintln(stderr, "warning: decode steps shorter than 1 ms were measured, engines with such a table take 1 ms for them")
+			fmt.Fprintln(stderr, "warning: some decode steps took less than 1 ms, engines with such a table take 1 ms for them")
 			break
 		}
 	}
-	fmt.Fprintf(stdout, "wrote %s: prefill at %d sizes up to %.0f tokens, decode at %d x %d places; use it with --planner-profile-data\n",
-		a.out, len(table.PrefillTokens), last(table.PrefillTokens), table.DecodeShape[0], table.DecodeShape[1])
+	fmt.Fprintf(stdout, "wrote %s: prefill at %d sizes up to %.0f tokens, decode at %d x %d places\n", a.out,
+		len(table.PrefillTokens), last(table.PrefillTokens), table.DecodeShape[0], table.DecodeShape[1])
 	return nil
 }
 

@@ -25,7 +25,8 @@ func printQuality(w io.Writer, q *calibration.Quality) {
 			fmt.Fprintf(w, "%-44s %8s\n", row.name, "none")
 			continue
 		}
-		fmt.Fprintf(w, "%-44s %8d %7.2f%% %7.2f%% %7.2f%%\n", row.name, row.e.Samples, row.e.Median*100, row.e.P90*100, row.e.Max*100)
+		fmt.Fprintf(w, "%-44s %8d %7.2f%% %7.2f%% %7.2f%%\n",
+			row.name, row.e.Samples, row.e.Median*100, row.e.P90*100, row.e.Max*100)
 	}
 }
 
@@ -40,7 +41,8 @@ func show(w io.Writer, path string) error {
 	if err != nil {
 		return fmt.Errorf("--show: %s: %w", path, err)
 	}
-	fmt.Fprintf(w, "%s\n\nprefill: %d sizes, %s tokens, %s ms\n", path, len(t.PrefillTokens), span(t.PrefillTokens), span(t.PrefillMS))
+	fmt.Fprintf(w, "%s\n\nprefill: %d sizes, %s tokens, %s ms\n",
+		path, len(t.PrefillTokens), span(t.PrefillTokens), span(t.PrefillMS))
 	fmt.Fprintf(w, "%12s %12s\n", "new tokens", "ms")
 	for _, i := range some(len(t.PrefillTokens), 12) {
 		fmt.Fprintf(w, "%12.0f %12.3f\n", t.PrefillTokens[i], t.PrefillMS[i])
