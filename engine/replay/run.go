@@ -155,6 +155,9 @@ func (s *sim) result() *Result {
 	f := &r.Fleet
 	if p, ok := s.source.(*plays); ok {
 		f.Agentic = p.figures(s.o.Trace)
+		if b := p.graph.Basis; b != "" {
+			f.Extra = report.Fields{{Key: "weka_nested_timestamp_basis", Value: b}}
+		}
 	}
 	for _, p := range s.pools {
 		if p.stage == report.Prefill {

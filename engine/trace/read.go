@@ -17,6 +17,7 @@ const (
 	MooncakeDelta Format = "mooncake-delta"          // one request a line, with only the new part of the prompt
 	Agentic       Format = "agentic_mooncake"        // requests that depend on one another
 	Applied       Format = "applied_compute_agentic" // one session of an agent a line, without arrival times
+	Weka          Format = "weka"                    // recorded runs of agents, in a file or a folder
 	Dynamo        Format = "dynamo"                  // request traces of a Dynamo frontend, in any number of files
 )
 
@@ -27,6 +28,8 @@ type Options struct {
 
 	PrefixRatio  float64 // Applied: share of a first prompt that its group has in common, 0 to 1
 	PrefixGroups int     // Applied: number of groups
+
+	Nested Basis // Weka: how timestamps inside subagents are meant; "" is auto
 }
 
 // ParseFormat reads the name of a format, with dashes or underscores.
@@ -40,11 +43,13 @@ func ParseFormat(name string) (Format, error) {
 		return Agentic, nil
 	case "applied_compute_agentic":
 		return Applied, nil
+	case "weka":
+		return Weka, nil
 	case "dynamo":
 		return Dynamo, nil
 	}
 	return "", &engine.SettingError{Setting: "trace_format", Kind: engine.KindUnknown, Given: strconv.Quote(name),
-		Allowed: "allowed: mooncake, mooncake-delta, agentic_mooncake, applied_compute_agentic, dynamo"}
+		Allowed: "allowed: mooncake, mooncake-delta, agentic_mooncake, weka, applied_compute_agentic, dynamo"}
 }
 
 // Read reads a trace from one or more files.
@@ -65,6 +70,9 @@ func Read(paths []string, o Options) (*Trace, error) {
 	if !(o.PrefixRatio >= 0 && o.PrefixRatio <= 1) {
 		return nil, &engine.SettingError{Setting: "trace_shared_prefix_ratio", Kind: engine.KindRange, Given: short(o.PrefixRatio), Allowed: "must be between 0 and 1"}
 	}
+	if err := CheckBasis(o.Nested); err != nil {
+		return nil, err
+	}
 	given := o.BlockSize
 	if o.BlockSize == 0 {
 		o.BlockSize = DefaultBlockSize
@@ -76,6 +84,8 @@ func Read(paths []string, o Options) (*Trace, error) {
 			t.Notes = append(t.Notes, fmt.Sprintf("trace_block_size %d has no effect: the trace says %d", given, t.BlockSize))
 		}
 		return t, err
+	case Weka:
+		return readWeka(paths[0], given, o.Nested)
 	case Applied:
 		return readApplied(paths[0], o)
 	}

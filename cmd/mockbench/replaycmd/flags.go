@@ -22,7 +22,7 @@ type arguments struct {
 	prefixRatio                            float64
 	prefixGroups                           int
 	lanes                                  int
-	executionModel, modelName              string
+	executionModel, modelName, wekaBasis   string
 	inputTokens, outputTokens, requests    int
 	rate, interval                         float64
 	arrivalSeed                            uint64
@@ -58,7 +58,7 @@ type section struct {
 
 var sections = []section{
 	{"Trace", []string{"trace-format", "trace-block-size", "trace-shared-prefix-ratio", "trace-num-prefix-groups", "agentic-lanes",
-		"execution-model"}},
+		"execution-model", "weka-nested-timestamp-basis"}},
 	{"Synthetic load, instead of a trace", []string{"input-tokens", "output-tokens", "request-count", "request-rate", "arrival-interval-ms",
 		"arrival-seed", "turns-per-session", "inter-turn-delay-ms", "shared-prefix-ratio", "num-prefix-groups"}},
 	{"Load", []string{"replay-concurrency", "arrival-speedup-ratio", "max-sim-time-ms"}},
@@ -77,12 +77,13 @@ func newFlags() (*pflag.FlagSet, *arguments) {
 	f.Usage = func() {}
 	f.SetOutput(os.Stderr)
 	a.set = f
-	f.StringVar(&a.traceFormat, "trace-format", "mooncake", "`form` of the trace: mooncake, mooncake-delta, agentic_mooncake, applied_compute_agentic or dynamo")
+	f.StringVar(&a.traceFormat, "trace-format", "mooncake", "`form` of the trace: mooncake, mooncake-delta, agentic_mooncake, weka, applied_compute_agentic or dynamo")
 	f.IntVar(&a.traceBlockSize, "trace-block-size", 0, "`tokens` a hash id stands for (512, or what the file says)")
 	f.Float64Var(&a.prefixRatio, "trace-shared-prefix-ratio", 0, "applied_compute_agentic: `share` of a first prompt that its group has in common")
 	f.IntVar(&a.prefixGroups, "trace-num-prefix-groups", 0, "applied_compute_agentic: `number` of groups")
 	f.IntVar(&a.lanes, "agentic-lanes", 0, "plays at a time (when the trace says); `N` at least 1")
 	f.StringVar(&a.executionModel, "execution-model", "", "`name` of the model that is simulated; agentic formats need it")
+	f.StringVar(&a.wekaBasis, "weka-nested-timestamp-basis", "auto", "weka: `basis` of timestamps inside subagents: auto, absolute, relative")
 
 	f.IntVar(&a.inputTokens, "input-tokens", 0, "`tokens` of every prompt")
 	f.IntVar(&a.outputTokens, "output-tokens", 0, "`tokens` of every answer")

@@ -245,7 +245,7 @@ var synthetic = []string{"input-tokens", "output-tokens", "request-count", "requ
 
 // traceOnly lists the flags of a trace.
 var traceOnly = []string{"trace-format", "trace-block-size", "trace-shared-prefix-ratio", "trace-num-prefix-groups", "agentic-lanes",
-	"execution-model"}
+	"execution-model", "weka-nested-timestamp-basis"}
 
 // load reads the trace or makes the synthetic load.
 func (j *job) load() (err error) {
@@ -269,14 +269,20 @@ func (j *job) load() (err error) {
 	if err != nil {
 		return err
 	}
-	agentic := format == trace.Agentic
+	agentic := format == trace.Agentic || format == trace.Weka
+	basis := trace.Basis(a.wekaBasis)
+	if err := trace.CheckBasis(basis); err != nil {
+		return err
+	}
 	switch {
 	case format == trace.Applied && a.concurrency == 0:
 		return wrong("trace-format", engine.KindMissing, a.traceFormat, "has no arrival times, it needs --replay-concurrency")
 	case agentic && a.executionModel == "":
 		return wrong("execution-model", engine.KindMissing, "", fmt.Sprintf("is needed for traces of format %s: they name other models", a.traceFormat))
 	case a.lanes > 0 && !agentic && format != trace.Dynamo:
-		return wrong("agentic-lanes", engine.KindUnsupported, a.lanes, "needs a trace format with plays: agentic_mooncake, dynamo")
+		return wrong("agentic-lanes", engine.KindUnsupported, a.lanes, "needs a trace format with plays: agentic_mooncake, weka, dynamo")
+	case format != trace.Weka && a.given("weka-nested-timestamp-basis"):
+		return wrong("weka-nested-timestamp-basis", engine.KindUnsupported, a.wekaBasis, "needs --trace-format weka")
 	}
 	if format != trace.Applied && (a.given("trace-shared-prefix-ratio") || a.given("trace-num-prefix-groups")) {
 		j.warnings = append(j.warnings, fmt.Sprintf("--trace-shared-prefix-ratio and --trace-num-prefix-groups have no effect on traces of format %s", a.traceFormat))
@@ -287,7 +293,7 @@ func (j *job) load() (err error) {
 		}
 	}
 	j.options.Trace, err = trace.Read(a.files, trace.Options{Format: format, BlockSize: a.traceBlockSize, PrefixRatio: a.prefixRatio,
-		PrefixGroups: a.prefixGroups})
+		PrefixGroups: a.prefixGroups, Nested: basis})
 	if err == nil && j.options.Trace.Graph != nil && a.executionModel == "" {
 		return wrong("execution-model", engine.KindMissing, "", "is needed for traces of agents: they name other models")
 	}
