@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"mockbench/engine"
@@ -40,8 +41,30 @@ func syntax(name string, data []byte, d *json.Decoder, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("the text ends too early")
 	}
+	if hint := slip(err); hint != "" {
+		err = fmt.Errorf("%w: %s", err, hint)
+	}
 	at := data[:min(int(d.InputOffset()), len(data))]
 	return fmt.Errorf("%s: line %d: not valid JSON: %w", name, 1+bytes.Count(at, []byte{'\n'}), err)
+}
+
+// slip names the habit of another notation that an error comes from, empty if none is known.
+func slip(err error) string {
+	for sign, hint := range map[string]string{
+		"'}' looking for beginning of object key": "a comma before } must go",
+		"']' looking for beginning of value":      "a comma before ] must go",
+		`'\''`:                                    "texts and keys stand in double quotes",
+		"character '/'":                           "JSON has no comments",
+		"character '#'":                           "JSON has no comments",
+		"character 'T'":                           "the words are true, false and null",
+		"character 'F'":                           "the words are true, false and null",
+		"character 'N'":                           "the words are true, false and null",
+	} {
+		if strings.Contains(err.Error(), sign) {
+			return hint
+		}
+	}
+	return ""
 }
 
 func parseValue(d *json.Decoder) (any, error) {

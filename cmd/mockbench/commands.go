@@ -29,6 +29,7 @@ func commands() []flags.Command {
 			Words: aiscmd.Verbs(), Flags: aiscmd.FlagSet, Run: aiscmd.Main},
 		{Name: "completion", Args: "SHELL", Summary: "Script that completes command lines in bash, zsh, fish or powershell",
 			Words: completion.Shells, Run: completion.Main},
+		{Name: "man", Summary: "The manual page, for man -l -", Run: man},
 		{Name: "help", Args: "[COMMAND]", Summary: "This text, or the help of a command", Run: help},
 		{Name: "__complete", Hidden: true, Run: completion.Answer(commands)},
 	}
@@ -45,4 +46,17 @@ func help(args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	return command.Run([]string{"--help"}, stdout, stderr)
+}
+
+// man prints the manual page.
+func man(args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] != "--help" {
+		return flags.Fail(stderr, "mockbench man", &flags.UsageError{Text: "unexpected argument " + args[0], Kind: flags.UnknownFlag})
+	}
+	if len(args) > 0 {
+		io.WriteString(stdout, "usage: mockbench man | man -l -\n")
+		return 0
+	}
+	flags.Man(stdout, commands())
+	return 0
 }

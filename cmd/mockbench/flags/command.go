@@ -45,7 +45,7 @@ func FindCommand(commands []Command, args []string) (*Command, error) {
 	if hint == "" {
 		hint = ", commands are: " + strings.Join(names, ", ")
 	}
-	return nil, &UsageError{fmt.Sprintf("unexpected argument %s: no such command%s", args[0], hint)}
+	return nil, &UsageError{fmt.Sprintf("unexpected argument %s: no such command%s", args[0], hint), UnknownFlag}
 }
 
 // writeCommands lists the commands in the help.

@@ -180,7 +180,27 @@ func defaultValue(f *Flag) Value {
 }
 
 // UsageError is a command line that cannot be read.
-type UsageError struct{ Text string }
+type UsageError struct {
+	Text string
+	Kind UsageKind
+}
+
+// UsageKind says in which way a command line is wrong. Tests compare it, never the text.
+type UsageKind uint8
+
+// Kinds of usage errors.
+const (
+	OtherUsage      UsageKind = iota
+	UnknownFlag               // also a word that belongs to nothing
+	AmbiguousFlag             // a prefix of several
+	MissingValue              // nothing follows
+	UnexpectedValue           // of a switch
+	WrongType                 // no number
+	UnknownValue              // not in a closed list
+	UnknownField              // in the JSON of a flag
+	BadConfig                 // a text or file that cannot be used as a whole
+	Conflict                  // two flags exclude each other
+)
 
 func (e *UsageError) Error() string { return e.Text }
 

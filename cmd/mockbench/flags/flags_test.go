@@ -3,6 +3,10 @@ package flags_test
 import (
 	"bytes"
 	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +62,11 @@ func TestUsageErrors(t *testing.T) {
 		{"--enable-prefix-caching true", "unexpected argument true"},
 		{"--router-mode round_robin", "did you mean round-robin?"},
 		{"--ais-system a --aic-system b", "cannot be combined"},
+		{"--request 5", `--request-plane: got "5", allowed: nats, tcp; --request is short for it as in the reference, if --requests is meant`},
+		{"--no-enable", "--no-enable is ambiguous, it could be any of: --no-enable-prefix-caching, --no-enable-chunked-prefill"},
+		{"--no-t", "--no-track-active-blocks, --no-track-output-blocks"},
+		{"--num-workers=", `--num-workers: got "", must be a whole number`},
+		{"--quiet=1", "--quiet takes no value"},
 		{"-block-size 1", "unknown flag -block-size (did you mean --block-size?)"},
 		{"-- x", "unexpected argument x"},
 	} {
@@ -105,6 +114,56 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 	for _, line := range strings.Split(b.String(), "\n") {
 		if strings.HasPrefix(line, "        ") && len(line) > 100 {
 			t.Errorf("line longer than 100: %s", line)
+		}
+	}
+}
+
+// Every spelling that the help of the reference names is a flag here, and none of our own.
+func TestEveryFlagOfTheReference(t *testing.T) {
+	text, err := os.ReadFile("testdata/reference-flags.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]*flags.Flag{}
+	for _, f := range flags.All() {
+		for _, name := range slices.Concat([]string{f.Name}, f.Aliases, f.Off) {
+			known[name] = f
+		}
+	}
+	for _, name := range strings.Fields(string(text)) {
+		if f := known[name]; f == nil || f.Ours {
+			t.Errorf("%s is no flag of the reference here", name)
+		}
+	}
+}
+
+func TestManualPage(t *testing.T) {
+	var b bytes.Buffer
+	flags.Man(&b, []flags.Command{{Name: "config", Args: "show|check", Summary: "Shows it"}, {Name: "__complete", Hidden: true, Summary: "x"}})
+	page := b.String()
+	for _, f := range flags.All() {
+		if name := strings.ReplaceAll(f.Name, "-", `\-`); !f.Hidden && !strings.Contains(page, name) {
+			t.Errorf("the page does not name %s", f.Name)
+		}
+	}
+	for _, part := range []string{".TH MOCKBENCH 1", ".SH NAME", ".SH FLAGS", ".SH EXIT STATUS", ".B config show|check"} {
+		if !strings.Contains(page, part) {
+			t.Errorf("no %q", part)
+		}
+	}
+	if strings.Contains(page, "__complete") {
+		t.Error("a hidden command is shown")
+	}
+	for i, line := range strings.Split(page, "\n") {
+		if strings.HasPrefix(line, ".") && !regexp.MustCompile(`^\.(TH|SH|SS|TP|B|BR|RI|I|br|PP|nf|fi|IP)( |$)`).MatchString(line) {
+			t.Errorf("line %d is read as a request: %s", i+1, line)
+		}
+	}
+	if groff, err := exec.LookPath("groff"); err == nil {
+		cmd := exec.Command(groff, "-man", "-Tutf8", "-ww", "-z")
+		cmd.Stdin = &b
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("groff: %v: %s", err, out)
 		}
 	}
 }

@@ -136,7 +136,10 @@ func indent(text, prefix string, width int) string {
 func Markdown(w io.Writer, commands []Command) {
 	fmt.Fprint(w, "# Command line\n\nWritten from the flag table by `go generate ./cmd/mockbench/flags`; a test keeps it current.\n\n")
 	fmt.Fprint(w, "```\n"+intro+"```\n\n"+notes)
-	fmt.Fprint(w, reading)
+	fmt.Fprint(w, "\n## How arguments are read\n\n")
+	for _, rule := range readingRules {
+		fmt.Fprintf(w, "- %s\n", rule)
+	}
 	for _, g := range groups {
 		fmt.Fprintf(w, "\n## %s\n\n| flag | meaning |\n|---|---|\n", g)
 		for _, f := range table {
@@ -158,13 +161,11 @@ func Markdown(w io.Writer, commands []Command) {
 	}
 }
 
-const reading = `
-## How arguments are read
-
-- ` + "`--flag value` and `--flag=value`" + `; the last of a repeated flag counts. The only positional argument is a first word that names a command.
-- An unambiguous prefix of a flag is enough. An exact spelling beats a prefix.
-- A value that starts with a dash must be a plain negative number (` + "`-1`, `-.5`" + `); anything else needs ` + "`--flag=-1e5`" + `.
-- Whole numbers may hold underscores (` + "`8_192`" + `) and leading zeros; no exponent, no hexadecimal.
-- Precedence: built-in defaults, then the profile, the environment, the flags. A file given with ` + "`--extra-engine-args`" + `
-  replaces all engine flags.
-`
+// readingRules say how arguments are read, in Markdown.
+var readingRules = []string{
+	"`--flag value` and `--flag=value`; the last of a repeated flag counts. The only positional argument is a first word that names a command.",
+	"An unambiguous prefix of a flag is enough. An exact spelling beats a prefix, and a flag of the reference one of our own.",
+	"A value that starts with a dash must be a plain negative number (`-1`, `-.5`); anything else needs `--flag=-1e5`.",
+	"Whole numbers may hold underscores (`8_192`) and leading zeros; no exponent, no hexadecimal.",
+	"Precedence: built-in defaults, then the profile, the environment, the flags. A file given with `--extra-engine-args` replaces all engine flags. `mockbench config show` says where each setting comes from.",
+}

@@ -1,9 +1,13 @@
 package flags
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+
+	"mockbench/engine"
 )
 
 // Read reads a command line. The error is a *UsageError for the command line and a plain error for a bad value in the
@@ -19,7 +23,7 @@ func Read(args []string, lookup func(string) (string, bool)) (*Values, error) {
 		return v, nil
 	}
 	if len(r.left) > 0 {
-		return nil, &UsageError{unknownText(r.left[0])}
+		return nil, &UsageError{r.left[0].text(), UnknownFlag}
 	}
 	return v, environment(v.byName, lookup)
 }
@@ -28,18 +32,21 @@ func Read(args []string, lookup func(string) (string, bool)) (*Values, error) {
 type reader struct {
 	values  map[string]Value
 	spelled map[string]string // flag name to the family of its spelling, "--ais" or "--aic"
-	left    []string          // words that belong to nothing
+	left    []leftOver        // words that belong to nothing
+	last    Value             // the flag that was read before; Flag is nil if none was
 }
 
 // args walks the words; the first help or version flag ends the walk.
 func (r *reader) args(args []string) (Exit, error) {
 	for i := 0; i < len(args); i++ {
 		if args[i] == "--" {
-			r.left = append(r.left, args[i+1:]...)
+			for _, word := range args[i+1:] {
+				r.leave(word)
+			}
 			break
 		}
 		if !looksLikeFlag(args[i]) {
-			r.left = append(r.left, args[i])
+			r.leave(args[i])
 			continue
 		}
 		name, value, hasValue := strings.Cut(args[i], "=")
@@ -48,28 +55,41 @@ func (r *reader) args(args []string) (Exit, error) {
 			return ExitNone, err
 		}
 		if s.flag == nil {
-			r.left = append(r.left, args[i])
+			r.leave(args[i])
 			continue
 		}
 		if s.flag.Kind == Switch {
 			if hasValue {
-				return ExitNone, &UsageError{fmt.Sprintf("%s takes no value, got %q", s.name, value)}
+				return ExitNone, &UsageError{fmt.Sprintf("%s takes no value, got %q", s.name, value), UnexpectedValue}
 			}
 			if exit := exitOf(s.flag.Name); exit != ExitNone {
 				return exit, nil
 			}
 		} else if !hasValue {
 			if i+1 >= len(args) || args[i+1] == "--" || looksLikeFlag(args[i+1]) {
-				return ExitNone, &UsageError{s.name + " needs a value" + wants(s.flag)}
+				return ExitNone, &UsageError{s.name + " needs a value" + wants(s.flag), MissingValue}
 			}
 			i++
 			value = args[i]
 		}
 		if err := r.set(s, value); err != nil {
-			return ExitNone, err
+			return ExitNone, abbreviated(err, name, s)
 		}
 	}
 	return ExitNone, nil
+}
+
+// abbreviated adds to what is wrong with a value that its flag was abbreviated, if a flag of our own starts so too.
+func abbreviated(err error, typed string, s spelling) error {
+	var usage *UsageError
+	if typed == s.name || !errors.As(err, &usage) {
+		return err
+	}
+	if _, ours := matching(typed); len(ours) > 0 && !s.flag.Ours {
+		return &UsageError{fmt.Sprintf("%s; %s is short for it as in the reference, if %s is meant write it in full",
+			usage.Text, typed, strings.Join(ours, " or ")), usage.Kind}
+	}
+	return err
 }
 
 func exitOf(name string) Exit {
@@ -87,19 +107,19 @@ func (r *reader) set(s spelling, text string) error {
 	f := s.flag
 	if family := s.name[:min(5, len(s.name))]; family == "--ais" || family == "--aic" {
 		if before, ok := r.spelled[f.Name]; ok && before != family {
-			return &UsageError{fmt.Sprintf("%s and its older spelling with --aic cannot be combined", f.Name)}
+			return &UsageError{fmt.Sprintf("%s and its older spelling with --aic cannot be combined", f.Name), Conflict}
 		}
 		r.spelled[f.Name] = family
 	}
 	v := Value{Flag: f, Source: FromFlag, Spelling: s.name, Text: text, On: !s.off}
 	if reason := v.read(); reason != "" {
-		return &UsageError{fmt.Sprintf("%s: got %q, %s", s.name, text, reason)}
+		return &UsageError{fmt.Sprintf("%s: got %q, %s", s.name, text, reason), WrongType}
 	}
 	if len(f.Allowed) > 0 && !slices.Contains(f.Allowed, text) && !v.Unset {
 		return &UsageError{fmt.Sprintf("%s: got %q, allowed: %s%s", s.name, text, strings.Join(f.Allowed, ", "),
-			didYouMean(text, f.Allowed))}
+			didYouMean(text, f.Allowed)), UnknownValue}
 	}
-	r.values[f.Name] = v
+	r.values[f.Name], r.last = v, v
 	return nil
 }
 
@@ -113,11 +133,11 @@ func (v *Value) read() string {
 	switch v.Flag.Kind {
 	case Int:
 		if v.Int, ok = ParseInt(v.Text); !ok {
-			return "must be a whole number"
+			return "must be a whole number" + v.Flag.what(v.Text)
 		}
 	case Float:
 		if v.Float, ok = parseFloat(v.Text); !ok {
-			return "must be a number"
+			return "must be a number" + v.Flag.what(v.Text)
 		}
 	}
 	return ""
@@ -148,7 +168,7 @@ func environment(values map[string]Value, lookup func(string) (string, bool)) er
 			}
 			v := Value{Flag: f, Source: FromEnv, Spelling: name, Text: text, On: parseBool(text)}
 			if reason := v.read(); reason != "" {
-				return fmt.Errorf("%s: got %q, %s", name, text, reason)
+				return &engine.SettingError{Setting: name, Kind: engine.KindType, Given: strconv.Quote(text), Allowed: reason}
 			}
 			values[f.Name] = v
 			break
@@ -169,7 +189,8 @@ func looksLikeFlag(word string) bool {
 	if negativeForm.MatchString(word) {
 		return false
 	}
-	return !strings.Contains(word, " ") || len(matching(name)) > 0
+	theirs, ours := matching(name)
+	return !strings.Contains(word, " ") || len(theirs)+len(ours) > 0
 }
 
 // spelling is one way to write a flag.
@@ -185,23 +206,25 @@ func resolve(word, name string) (spelling, error) {
 	if s, ok := spellings[name]; ok {
 		return s, nil
 	}
-	found := matching(name)
+	found, ours := matching(name)
+	if len(found) == 0 {
+		found = ours
+	}
 	switch len(found) {
 	case 0:
 		return spelling{}, nil
 	case 1:
 		return spellings[found[0]], nil
 	}
-	return spelling{}, &UsageError{fmt.Sprintf("%s is ambiguous, it could be any of: %s", word, strings.Join(found, ", "))}
+	return spelling{}, &UsageError{fmt.Sprintf("%s is ambiguous, it could be any of: %s", word, strings.Join(found, ", ")), AmbiguousFlag}
 }
 
 // matching returns the spellings that start with a prefix. Flags of our own count only if the reference has none, so
 // that they never make a script's abbreviation ambiguous.
-func matching(prefix string) []string {
+func matching(prefix string) (theirs, ours []string) {
 	if !strings.HasPrefix(prefix, "--") {
-		return nil
+		return nil, nil
 	}
-	var theirs, ours []string
 	for _, name := range spellingNames {
 		if !strings.HasPrefix(name, prefix) {
 			continue
@@ -212,10 +235,7 @@ func matching(prefix string) []string {
 			theirs = append(theirs, name)
 		}
 	}
-	if len(theirs) > 0 {
-		return theirs
-	}
-	return ours
+	return theirs, ours
 }
 
 var spellings, spellingNames = index()

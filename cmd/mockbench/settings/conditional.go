@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mockbench/cmd/mockbench/flags"
+	"mockbench/engine"
 	"mockbench/profiles"
 )
 
@@ -21,27 +22,27 @@ func (r *resolver) checkConditional() error {
 	if !v.Given() {
 		return nil
 	}
-	bad := func(format string, args ...any) error {
-		return &flags.UsageError{Text: v.Spelling + ": " + fmt.Sprintf(format, args...)}
+	bad := func(kind flags.UsageKind, format string, args ...any) error {
+		return &flags.UsageError{Text: v.Spelling + ": " + fmt.Sprintf(format, args...), Kind: kind}
 	}
 	o, err := profiles.ParseJSON("the value", []byte(v.Text))
 	if err != nil {
-		return bad("%v", err)
+		return bad(flags.WrongType, "%v", err)
 	}
 	for _, key := range o.Keys() {
 		value, _ := o.Get(key)
 		n, isNumber := value.(json.Number)
 		switch {
 		case !slices.Contains(conditionalKeys, key):
-			return bad("%s: no such setting, known are %s", key, strings.Join(conditionalKeys, ", "))
+			return bad(flags.UnknownField, "%s: no such setting, known are %s", key, strings.Join(conditionalKeys, ", "))
 		case key == "policy":
 			if _, ok := value.(string); !ok {
-				return bad("policy: must be text")
+				return bad(flags.WrongType, "policy: must be text")
 			}
 		case key == "eff_isl_threshold" && (!isNumber || strings.ContainsAny(n.String(), ".eE")):
-			return bad("eff_isl_threshold: must be a whole number")
+			return bad(flags.WrongType, "eff_isl_threshold: must be a whole number")
 		case !isNumber && (value != nil || !strings.HasSuffix(key, "busy_threshold")):
-			return bad("%s: must be a number", key)
+			return bad(flags.WrongType, "%s: must be a number", key)
 		}
 	}
 	return nil
@@ -51,7 +52,7 @@ func (r *resolver) checkConditional() error {
 func (r *resolver) conditional(kv *profiles.Object) error {
 	v, on := r.v.Get(conditionalConfig), r.v.On("--router-conditional-disagg")
 	if v.Given() && !on {
-		return fmt.Errorf("%s: needs --router-conditional-disagg", v.Spelling)
+		return needs(v.Spelling, "--router-conditional-disagg")
 	}
 	if !on {
 		return nil
@@ -72,12 +73,13 @@ func (r *resolver) conditional(kv *profiles.Object) error {
 		return nil
 	case "prefill_load", "isl_or_load":
 	default:
-		return fmt.Errorf("conditional_disagg_policy: got %q, allowed: isl_bounding, prefill_load, isl_or_load", policy)
+		return &engine.SettingError{Setting: "conditional_disagg_policy", Kind: engine.KindUnknown, Given: fmt.Sprintf("%q", policy),
+			Allowed: "allowed: isl_bounding, prefill_load, isl_or_load"}
 	}
 	if busy, _ := kv.Get("conditional_disagg_prefill_busy_threshold"); busy == nil {
 		queue, _ := kv.Get("router_queue_threshold")
 		if queue == nil {
-			return fmt.Errorf("%s: policy %s needs prefill_busy_threshold or --router-queue-threshold", conditionalConfig, policy)
+			return needs(conditionalConfig, "prefill_busy_threshold or --router-queue-threshold with policy %s", policy)
 		}
 		kv.Set("conditional_disagg_prefill_busy_threshold", queue)
 	}

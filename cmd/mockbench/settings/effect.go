@@ -3,7 +3,6 @@ package settings
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"mockbench/cmd/mockbench/flags"
@@ -81,12 +80,12 @@ func Refuse(v *flags.Values, s *Settings) error {
 		unused := s.Load != nil && f.Group == flags.GroupWorkers || s.Router == nil && f.Group == flags.GroupRouter
 		switch {
 		case !unused && given.Source == flags.FromEnv && len(f.Allowed) > 0 && !given.Unset && !slices.Contains(f.Allowed, given.Text):
-			return wrongFlag(given.Spelling, strconv.Quote(given.Text), "allowed: "+strings.Join(f.Allowed, ", "))
+			return wrongWord(given.Spelling, given.Text, f.Allowed)
 		case f.Later == "" || given.Source == flags.FromDefault:
 		case s.Load != nil && f.Group == flags.GroupWorkers:
 		case f.Kind == flags.Switch && !given.On:
 		case f.Later == "all":
-			return fmt.Errorf("%s: not supported by this build", f.Name)
+			return unsupported(f.Name, "", "not supported by this build")
 		default:
 			for _, word := range strings.Fields(f.Later) {
 				if given.Text == word {
@@ -96,11 +95,11 @@ func Refuse(v *flags.Values, s *Settings) error {
 		}
 	}
 	if h := s.Launch.Engine.HostOffload; h != nil && h.Scope == engine.ScopeShared {
-		return fmt.Errorf("engine.native_host_offload.scope: got %s, a live worker has only %s", h.Scope, engine.ScopeRank)
+		return unsupported("engine.native_host_offload.scope", h.Scope, "a live worker has only "+engine.ScopeRank)
 	}
 	if role := s.Launch.Engine.Role; s.Load != nil && role != engine.Aggregated && !s.Split() {
-		return fmt.Errorf("engine.worker_type: got %s, a built-in load needs %s workers, or --prefill-workers and --decode-workers",
-			role, engine.Aggregated)
+		return unsupported("engine.worker_type", string(role),
+			fmt.Sprintf("a built-in load needs %s workers, or --prefill-workers and --decode-workers", engine.Aggregated))
 	}
 	return s.CheckPorts()
 }
@@ -112,5 +111,5 @@ func refusedWord(f *flags.Flag, given flags.Value) error {
 			rest = append(rest, word)
 		}
 	}
-	return fmt.Errorf("%s: got %s is not supported by this build, allowed: %s", f.Name, given.Text, strings.Join(rest, ", "))
+	return unsupported(f.Name, given.Text, "not supported by this build, allowed: "+strings.Join(rest, ", "))
 }

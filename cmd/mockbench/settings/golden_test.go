@@ -84,6 +84,7 @@ func unzip(t *testing.T, path string) []byte {
 
 func TestGoldenCli(t *testing.T) {
 	for file, check := range map[string]func(*testing.T, goldenCase){
+		"reasoning_tokens": reasoningTokens, "runtime_config": runtimeConfig, "profile_convert": profileConvert,
 		"port_list": portList, "stagger": stagger, "launch_plan": launchPlan, "kv_bytes": kvBytes,
 		"normalize": normalize, "worker_overrides": overrides, "cli_parse": parse,
 		"ais_config": parse,
@@ -96,7 +97,7 @@ func TestGoldenCli(t *testing.T) {
 
 func portList(t *testing.T, c goldenCase) {
 	text, _ := c.Input["text"].(string)
-	ports, err := settings.PortList(text)
+	ports, err := settings.PortList("--bootstrap-ports", text)
 	if strings.ContainsAny(text, "１２") {
 		t.Logf("digits of other scripts are refused on purpose: %v", err)
 		return
@@ -330,6 +331,7 @@ func rejected(t *testing.T, c goldenCase, err error) bool {
 			t.Errorf("more than one line: %v", err)
 		}
 		checkGist(t, c, err)
+		checkReason(t, c, err)
 	}
 	return err != nil
 }

@@ -52,13 +52,13 @@ func (r *resolver) checkFlags() error {
 	if !r.v.Get("--num-host-blocks").Given() {
 		for _, name := range []string{"--host-offload-d2h-bandwidth-gbps", "--host-offload-h2d-bandwidth-gbps"} {
 			if r.v.Get(name).Given() && r.v.Text("--extra-engine-args") == "" {
-				return fmt.Errorf("%s: needs --num-host-blocks", name)
+				return needs(name, "--num-host-blocks")
 			}
 		}
 	}
 	page, block := r.v.Get("--sglang-page-size"), r.v.Get("--block-size")
 	if page.Given() && block.Given() && r.v.Text("--engine-type") == "sglang" && page.Int.Cmp(block.Int) != 0 {
-		return &flags.UsageError{Text: fmt.Sprintf("--sglang-page-size: got %s, must equal --block-size %s", page.Int, block.Int)}
+		return &flags.UsageError{Text: fmt.Sprintf("--sglang-page-size: got %s, must equal --block-size %s", page.Int, block.Int), Kind: flags.Conflict}
 	}
 	return r.checkProfileData()
 }
@@ -79,6 +79,9 @@ func (r *resolver) checkProfileData() error {
 
 // fromFile reads the whole engine configuration from a JSON file.
 func (r *resolver) fromFile(path string) (*profiles.Object, error) {
+	if strings.HasPrefix(strings.TrimSpace(path), "{") {
+		return nil, &engine.SettingError{Setting: "--extra-engine-args", Kind: engine.KindType, Given: "JSON text", Allowed: "must be the name of a file that holds it"}
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("--extra-engine-args: %w", err)
@@ -211,6 +214,9 @@ func (r *resolver) named(err error) error {
 	if !errors.As(err, &s) {
 		return err
 	}
+	if s.Setting == "engine.kv_cache_bytes_per_token" && s.Kind == engine.KindMissing && r.v.Get("--num-host-blocks").Given() {
+		return needs("--num-host-blocks", "--kv-bytes-per-token, or a --model-path whose config.json tells the size of cached values")
+	}
 	name := flagOf[s.Setting]
 	if strings.HasPrefix(s.Setting, "engine.timing_model") && r.v.Get("--planner-profile-data").Given() {
 		name = "--planner-profile-data"
@@ -253,14 +259,16 @@ const mostRanks = 10_000
 
 // liveLimits checks what an engine could do but a live worker cannot: a model card has no room for it, or a process.
 func (r *resolver) liveLimits(l *profiles.Launch) error {
-	const unbounded = "engine.%s: got no limit, must be bounded for a live worker"
+	unbounded := func(name string) error {
+		return unsupported("engine."+name, "no limit", "must be bounded for a live worker")
+	}
 	switch e := &l.Engine; {
 	case e.MaxNumSeqs == engine.Unlimited:
-		return fmt.Errorf(unbounded, "max_num_seqs")
+		return unbounded("max_num_seqs")
 	case e.MaxNumBatchedTokens == engine.Unlimited:
-		return fmt.Errorf(unbounded, "max_num_batched_tokens")
+		return unbounded("max_num_batched_tokens")
 	case e.BlockSize > math.MaxUint32:
-		return fmt.Errorf("engine.block_size: got %d, must be at most %d, the most a model card can hold", e.BlockSize, uint32(math.MaxUint32))
+		return wrongFlag("engine.block_size", fmt.Sprint(e.BlockSize), fmt.Sprintf("must be at most %d, the most a model card can hold", uint32(math.MaxUint32)))
 	case uint64(l.DPSize) > mostRanks/uint64(r.s.Workers):
 		return fmt.Errorf("%s, --data-parallel-size: got %d workers with %d ranks, must be at most %d ranks in one process",
 			r.s.WorkersFlag(), r.s.Workers, l.DPSize, mostRanks)
@@ -279,14 +287,14 @@ func (r *resolver) ais(o *profiles.Object) error {
 	if config := r.v.Get("--ais-perf-config"); config.Given() {
 		parsed, err := descriptor(config.Text)
 		if err != nil {
-			return &flags.UsageError{Text: "--ais-perf-config: " + err.Error()}
+			return &flags.UsageError{Text: "--ais-perf-config: " + err.Error(), Kind: flags.BadConfig}
 		}
 		if r.v.On("--ais-perf-model") {
-			return fmt.Errorf("--ais-perf-config: cannot be combined with --ais-perf-model")
+			return conflict("--ais-perf-config", "cannot be combined with --ais-perf-model")
 		}
 		for _, f := range identity {
 			if r.v.Get(f.flag).Given() {
-				return fmt.Errorf("--ais-perf-config: cannot be combined with %s", f.flag)
+				return conflict("--ais-perf-config", "cannot be combined with %s", f.flag)
 			}
 		}
 		d = parsed
@@ -315,7 +323,7 @@ func (r *resolver) ais(o *profiles.Object) error {
 		return nil
 	}
 	if r.v.Get("--planner-profile-data").Given() {
-		return fmt.Errorf("--planner-profile-data: cannot be combined with AIS timing, choose one")
+		return conflict("--planner-profile-data", "cannot be combined with AIS timing, choose one")
 	}
 	o.Set("engine.timing_model.type", "external")
 	o.Set("engine.timing_model.provider", "ais")

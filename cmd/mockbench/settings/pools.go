@@ -81,9 +81,9 @@ func (r *resolver) role() (engine.Role, error) {
 	prefill, decode, mode := r.v.On("--is-prefill-worker"), r.v.On("--is-decode-worker"), r.v.Text("--disaggregation-mode")
 	switch {
 	case prefill && decode:
-		return "", fmt.Errorf("--is-prefill-worker and --is-decode-worker exclude each other")
+		return "", conflict("--is-prefill-worker", "excludes --is-decode-worker, a worker has one role")
 	case (prefill || decode) && mode != "":
-		return "", fmt.Errorf("--is-prefill-worker, --is-decode-worker: cannot be combined with --disaggregation-mode %s", mode)
+		return "", conflict("--is-prefill-worker, --is-decode-worker", "cannot be combined with --disaggregation-mode %s, which does the same", mode)
 	case prefill || mode == "prefill":
 		return engine.PrefillRole, nil
 	case decode || mode == "decode":

@@ -18,7 +18,7 @@ func (s *Settings) CheckPorts() error {
 			return fmt.Errorf("%s: got port %d for worker %d rank %d, must be at most 65535", flag, port, worker, rank)
 		}
 		if other, taken := users[port]; taken {
-			return fmt.Errorf("%s: port %d is used twice, by %s and by %s", flag, port, other, user)
+			return conflict(flag, "port %d is used twice, by %s and by %s", port, other, user)
 		}
 		users[port] = user
 		return nil

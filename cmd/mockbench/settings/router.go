@@ -6,10 +6,10 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"mockbench/cmd/mockbench/flags"
+	"mockbench/engine"
 	"mockbench/profiles"
 )
 
@@ -126,7 +126,7 @@ func (r *resolver) router() error {
 		return nil
 	}
 	if _, ok := routerModes[mode.Text]; !ok {
-		return wrongFlag(mode.Spelling, strconv.Quote(mode.Text), "allowed: round-robin, random, power-of-two, kv, direct, least-loaded, device-aware-weighted")
+		return wrongWord(mode.Spelling, mode.Text, mode.Flag.Allowed)
 	}
 	common := routerDefaults(commonSettings)
 	if err := r.routerFlags(common, commonSettings); err != nil {
@@ -256,7 +256,7 @@ func (r *resolver) policyFile(o *profiles.Object, path string) error {
 	for _, key := range router.Keys() {
 		i := slices.IndexFunc(routerSettings, func(s routerSetting) bool { return s.name == key })
 		if i < 0 {
-			return fmt.Errorf("%s: router.%s: no such setting", path, key)
+			return fmt.Errorf("%s: %w", path, &engine.SettingError{Setting: "router." + key, Kind: engine.KindUnknown, Allowed: "no such setting"})
 		}
 		v, _ := router.Get(key)
 		if n, isNumber := v.(json.Number); isNumber {
@@ -278,11 +278,11 @@ func checkRouter(o *profiles.Object) error {
 	get := func(name string) any { v, _ := o.Get(name); return v }
 	switch {
 	case get("router_tracking_hash") == "keyed-xxh3-v1" && get("router_tracking_key_file") == nil:
-		return fmt.Errorf("--router-tracking-key-file (router_tracking_key_file): is required by --router-tracking-hash keyed-xxh3-v1")
+		return needs("--router-tracking-hash (router_tracking_hash)", "--router-tracking-key-file (router_tracking_key_file) with keyed-xxh3-v1")
 	case get("router_predicted_ttl_secs") != nil && get("use_kv_events") != true:
-		return fmt.Errorf("--router-predicted-ttl-secs (router_predicted_ttl_secs): needs KV events, --router-kv-events (use_kv_events)")
+		return needs("--router-predicted-ttl-secs (router_predicted_ttl_secs)", "KV events, --router-kv-events (use_kv_events)")
 	case get("router_track_output_blocks") == true && get("router_track_active_blocks") != true:
-		return fmt.Errorf("--router-track-output-blocks: needs --router-track-active-blocks")
+		return needs("--router-track-output-blocks", "--router-track-active-blocks")
 	}
 	return nil
 }

@@ -4,10 +4,12 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"mockbench/cmd/mockbench/flags"
+	"mockbench/engine"
 	"mockbench/engine/router"
 	"mockbench/profiles"
 )
@@ -123,7 +125,27 @@ func (r *resolver) given(name string) bool { return r.v.Get(name).Source == flag
 
 // wrongFlag is the error for a value that its type allows and its setting does not.
 func wrongFlag(name, given, allowed string) error {
-	return fmt.Errorf("%s: got %s, %s", name, given, allowed)
+	return &engine.SettingError{Setting: name, Kind: engine.KindRange, Given: given, Allowed: allowed}
+}
+
+// wrongWord is the error for a word that is not in a closed list.
+func wrongWord(name, given string, allowed []string) error {
+	return &engine.SettingError{Setting: name, Kind: engine.KindUnknown, Given: strconv.Quote(given), Allowed: "allowed: " + strings.Join(allowed, ", ")}
+}
+
+// conflict is the error for two settings that exclude each other.
+func conflict(name, format string, args ...any) error {
+	return &engine.SettingError{Setting: name, Kind: engine.KindConflict, Allowed: fmt.Sprintf(format, args...)}
+}
+
+// needs is the error for a setting without the one it belongs to.
+func needs(name, format string, args ...any) error {
+	return &engine.SettingError{Setting: name, Kind: engine.KindMissing, Allowed: "needs " + fmt.Sprintf(format, args...)}
+}
+
+// unsupported is the error for a setting that is known and has no place here.
+func unsupported(name, given, allowed string) error {
+	return &engine.SettingError{Setting: name, Kind: engine.KindUnsupported, Given: given, Allowed: allowed}
 }
 
 func (r *resolver) run() (err error) {
@@ -147,7 +169,7 @@ func (r *resolver) screen() (err error) {
 	s.NoColor, s.NoMouse = r.v.On("--no-color"), r.v.On("--no-mouse")
 	s.LogFile, s.ProgressGiven = r.v.Text("--log-file"), r.given("--progress")
 	if s.Force && s.Off {
-		return &flags.UsageError{Text: "--tui and --no-tui exclude each other"}
+		return &flags.UsageError{Text: "--tui and --no-tui exclude each other", Kind: flags.Conflict}
 	}
 	fps, err := r.count("--fps", 1, 60)
 	if err != nil {

@@ -1,6 +1,7 @@
 package settings_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -124,5 +125,36 @@ func TestWarnings(t *testing.T) {
 		if all := strings.Join(s.Warnings, "\n"); !strings.Contains(all, want) {
 			t.Errorf("%s: warnings %q lack %q", line, all, want)
 		}
+	}
+}
+
+// A deprecated flag says what to use, by the spelling that was given.
+func TestDeprecatedFlagsNameTheirReplacement(t *testing.T) {
+	count := 0
+	for _, f := range flags.All() {
+		if f.ReplacedBy == "" {
+			continue
+		}
+		for _, name := range slices.Concat([]string{f.Name}, f.Aliases, f.Off) {
+			line := "--router-mode round-robin " + name
+			switch {
+			case len(f.Allowed) > 0:
+				line += " " + f.Allowed[0]
+			case f.Kind != flags.Switch:
+				line += " 2"
+			}
+			s, _, err := resolve(line)
+			if err != nil {
+				t.Errorf("%s: %v", line, err)
+				continue
+			}
+			count++
+			if all := strings.Join(s.Deprecations, "\n"); !strings.Contains(all, name+" is deprecated") || !strings.Contains(all, f.ReplacedBy) {
+				t.Errorf("%s: %q does not name %s and %s", line, all, name, f.ReplacedBy)
+			}
+		}
+	}
+	if count < 15 {
+		t.Errorf("only %d deprecated spellings", count)
 	}
 }

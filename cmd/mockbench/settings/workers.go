@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mockbench/cmd/mockbench/flags"
+	"mockbench/engine"
 	"mockbench/profiles"
 )
 
@@ -30,23 +31,23 @@ func (r *resolver) ports() error {
 	}{
 		{"--bootstrap-ports", &s.Ports.Bootstrap}, {"--zmq-kv-events-ports", &s.Ports.ZMQEvents}, {"--zmq-replay-ports", &s.Ports.ZMQReplay},
 	} {
-		ports, err := PortList(r.v.Text(list.name))
+		ports, err := PortList(list.name, r.v.Text(list.name))
 		if err != nil {
-			return fmt.Errorf("%s: %w", list.name, err)
+			return err
 		}
 		if len(ports) > 0 && len(ports) != n {
-			return fmt.Errorf("%s: got %d ports, must be one for each of the workers of %s %d", list.name, len(ports), of, n)
+			return wrongFlag(list.name, fmt.Sprintf("%d ports", len(ports)), fmt.Sprintf("must be one for each of the workers of %s %d", of, n))
 		}
 		*list.dst = ports
 	}
 	if len(s.Ports.ZMQReplay) > 0 && len(s.Ports.ZMQEvents) == 0 {
-		return fmt.Errorf("--zmq-replay-ports: needs --zmq-kv-events-ports")
+		return needs("--zmq-replay-ports", "--zmq-kv-events-ports")
 	}
 	return nil
 }
 
-// PortList reads ports separated by commas; empty text is no list. Ranges are checked when workers are set up.
-func PortList(text string) ([]int64, error) {
+// PortList reads ports separated by commas, the value of a flag; empty text is no list. Ranges are checked when workers are set up.
+func PortList(name, text string) ([]int64, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -54,7 +55,7 @@ func PortList(text string) ([]int64, error) {
 	for _, piece := range strings.Split(text, ",") {
 		n, ok := flags.ParseInt(piece)
 		if !ok || !n.IsInt64() {
-			return nil, fmt.Errorf("got %q, must be port numbers separated by commas", text)
+			return nil, &engine.SettingError{Setting: name, Kind: engine.KindType, Given: strconv.Quote(text), Allowed: "must be port numbers separated by commas"}
 		}
 		ports = append(ports, n.Int64())
 	}
