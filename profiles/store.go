@@ -46,7 +46,7 @@ type Source struct {
 // Hides reports whether a user's profile stands in front of a shipped one.
 func (s Source) Hides() bool { return s.Path != "" && s.Shipped }
 
-// List returns the names of all profiles, sorted.
+// List returns where all profiles come from, sorted by name.
 func (s Store) List() ([]Source, error) {
 	var all []Source
 	files, err := os.ReadDir(s.Dir)
@@ -95,22 +95,22 @@ func (s Store) Read(name string) ([]byte, Source, error) {
 	}
 	data, err := os.ReadFile(source.Path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, source, fmt.Errorf("no profile %q, there are: %s; anything else is a file", name, s.known())
+		return nil, source, fmt.Errorf("no profile %q, there are: %s; anything else is a file", name, strings.Join(s.Names(), ", "))
 	}
 	return data, source, err
 }
 
-// known names the profiles there are.
-func (s Store) known() string {
+// Names returns the names of all profiles, the shipped ones alone if the user's cannot be listed.
+func (s Store) Names() []string {
 	all, err := s.List()
 	if err != nil {
-		return strings.Join(Names(), ", ")
+		return Names()
 	}
 	names := make([]string, len(all))
 	for i, source := range all {
 		names[i] = source.Name
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // Open reads and checks a profile.

@@ -122,7 +122,7 @@ func values(f *flags.Flag) ([]Candidate, Kind) {
 		words = f.Words
 	}
 	if f.Name == "--profile" {
-		words = profileNames()
+		words = profiles.UserStore().Names()
 	}
 	switch arg := f.Arg; {
 	case arg == "DIR":
@@ -131,18 +131,6 @@ func values(f *flags.Flag) ([]Candidate, Kind) {
 		return plain(words), Files
 	}
 	return plain(words), Nothing
-}
-
-// profileNames returns the shipped profiles and, if they can be read, those of the user.
-func profileNames() (names []string) {
-	sources, err := profiles.UserStore().List()
-	if err != nil {
-		return profiles.Names()
-	}
-	for _, s := range sources {
-		names = append(names, s.Name)
-	}
-	return names
 }
 
 func plain(words []string) []Candidate {
