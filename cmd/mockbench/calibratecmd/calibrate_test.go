@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -277,6 +278,16 @@ func TestEndpointErrors(t *testing.T) {
 		if files, err := filepath.Glob("*"); err != nil || len(files) != 0 {
 			t.Errorf("files %v are left", files)
 		}
+	}
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, in *http.Request) {
+		if _, err := io.Copy(io.Discard, in.Body); err == nil {
+			<-in.Context().Done()
+		}
+	}))
+	defer silent.Close()
+	_, stderr := run(t, 1, "--url", silent.URL, "--model", "m", "--out", "m.npz", "--timeout", "50ms")
+	if !strings.Contains(stderr, "--timeout: got 50ms") {
+		t.Errorf("no answer: got %q", stderr)
 	}
 	s := workerServer(t, engine.TimingConfig{Type: "polynomial"})
 	if _, stderr := run(t, 1, "--url", s.URL, "--model", "other", "--out", "m.npz"); !strings.Contains(stderr, "no such model") {

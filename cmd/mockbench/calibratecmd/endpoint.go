@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -87,7 +88,11 @@ func (e *endpoint) ask(ctx context.Context, prompt string, tokens int) (*answer,
 	}
 	response, err := e.client.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("--url: %w", err)
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err // without method and address
+		}
+		return nil, fmt.Errorf("--url %s: %w", e.url, err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {

@@ -2,6 +2,7 @@ package calibratecmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -117,6 +118,9 @@ func (m *measurement) together(ctx context.Context, batch, words int) ([]*answer
 			cancel()
 		}
 		answers = append(answers, o.answer)
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, fmt.Errorf("--timeout: got %s, an answer was not complete by then", m.timeout)
 	}
 	return answers, failure
 }
