@@ -121,7 +121,9 @@ func (r *Registration) generator() *Generator {
 	return g
 }
 
-// Republish gives the worker another model card, under the same instance id. After Withdraw it does nothing.
+// Republish gives the worker another model card, under the same instance id. Frontends refuse a card that changes under
+// its key, so that the old one goes first, for as long as they need to notice; the worker's address stays. After Withdraw
+// it does nothing.
 func (r *Registration) Republish(ctx context.Context, card json.RawMessage) error {
 	r.withdrawing.Lock()
 	defer r.withdrawing.Unlock()
@@ -130,7 +132,12 @@ func (r *Registration) Republish(ctx context.Context, card json.RawMessage) erro
 		return nil
 	default:
 	}
-	return discovery.Publish(ctx, r.o.Store, discovery.Model{Endpoint: r.o.Endpoint, ID: r.o.ID, Card: card})
+	record := discovery.Model{Endpoint: r.o.Endpoint, ID: r.o.ID, Card: card}
+	if err := r.o.Store.Delete(ctx, record.Key()); err != nil {
+		return err
+	}
+	time.Sleep(linger)
+	return discovery.Publish(ctx, r.o.Store, record)
 }
 
 // publish writes a record that is taken back with the others.

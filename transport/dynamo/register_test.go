@@ -305,3 +305,31 @@ func TestRecoveryQueryIsAnswered(t *testing.T) {
 		}
 	}
 }
+
+// Another card goes under the same key once the old one is gone; a worker that is taken out gets none.
+func TestRepublish(t *testing.T) {
+	o, store := registrable(t, setup{config: engine.DefaultConfig(engine.VLLM), ranks: 1, noDelay: true})
+	r, err := Register(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := store.count(t)
+	if err := r.Republish(t.Context(), json.RawMessage(`{"display_name":"mock","runtime_config":{"total_kv_blocks":7}}`)); err != nil {
+		t.Fatal(err)
+	}
+	models, err := store.List(t.Context(), discovery.Models)
+	if err != nil || len(models) != 1 || store.count(t) != before {
+		t.Fatalf("%d models, %d records, before %d, %v", len(models), store.count(t), before, err)
+	}
+	for _, text := range models {
+		if !strings.Contains(string(text), `"total_kv_blocks":7`) {
+			t.Errorf("the record is %s", text)
+		}
+	}
+	if err := r.Withdraw(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Republish(t.Context(), json.RawMessage(`{}`)); err != nil || store.count(t) != 0 {
+		t.Errorf("after the withdrawal: %v, %d records", err, store.count(t))
+	}
+}

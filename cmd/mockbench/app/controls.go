@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -112,8 +113,13 @@ func (p *program) save(s knobs.Setup) (string, error) {
 	return where, nil
 }
 
-// republishLimit bounds how long a changed model card waits for discovery.
-const republishLimit = 5 * time.Second
+const (
+	// republishDelay gathers changes: for every new card a frontend forgets the worker for a moment.
+	republishDelay = time.Second
+
+	// republishLimit bounds how long a changed model card waits for discovery.
+	republishLimit = 5 * time.Second
+)
 
 // cards are the model cards of registered workers, as they were registered.
 type cards struct {
@@ -123,10 +129,29 @@ type cards struct {
 
 type published struct {
 	registration *dynamo.Registration
-	card         json.RawMessage
+	card         json.RawMessage // as it was registered
+	now          json.RawMessage // as it was published last, in the form that changes have
 }
 
-// changed makes the model card of a worker say what its settings are now. It does not wait.
+// add notes a worker that is registered.
+func (c *cards) add(worker int, r *dynamo.Registration, card json.RawMessage, cfg engine.Config) {
+	now, err := modelcard.WithEngine(card, cfg)
+	if err == nil {
+		c.workers.Store(worker, &published{r, card, now})
+	}
+}
+
+// stopped waits for some time and reports whether the end of the run came first.
+func (s *serving) stopped(d time.Duration) bool {
+	select {
+	case <-s.closed:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+// changed makes the model card of a worker say what its settings are now, a moment later. It does not wait.
 func (s *serving) changed(worker int, _ engine.Config) {
 	v, ok := s.cards.workers.Load(worker)
 	if !ok {
@@ -134,13 +159,17 @@ func (s *serving) changed(worker int, _ engine.Config) {
 	}
 	name, p := s.p.workerName(worker), v.(*published)
 	spawn.Go("model card of "+name, func() {
+		if s.stopped(republishDelay) {
+			return
+		}
 		s.cards.mu.Lock()
 		defer s.cards.mu.Unlock()
 		card, err := modelcard.WithEngine(p.card, s.fleet.workers[worker].Config())
-		if err == nil {
+		if err == nil && !bytes.Equal(card, p.now) {
 			ctx, cancel := context.WithTimeout(context.Background(), republishLimit)
 			err = p.registration.Republish(ctx, card)
 			cancel()
+			p.now = card
 		}
 		if err != nil {
 			s.p.logger("worker").Warn("the model card does not say the present settings", "worker", name, "error", err)

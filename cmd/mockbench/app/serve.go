@@ -213,7 +213,7 @@ func (s *serving) startOne(ctx context.Context, i int) error {
 		return err
 	}
 	s.mu.Lock()
-	s.cards.workers.Store(i, &published{r, card})
+	s.cards.add(i, r, card, w.Config())
 	s.registrations = append(s.registrations, r)
 	s.mu.Unlock()
 	if s.status != nil {
