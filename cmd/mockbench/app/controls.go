@@ -117,6 +117,9 @@ const (
 	// republishDelay gathers changes: for every new card a frontend forgets the worker for a moment.
 	republishDelay = time.Second
 
+	// republishPause is the time for frontends to take up a worker again before the card of the next one goes.
+	republishPause = 250 * time.Millisecond
+
 	// republishLimit bounds how long a changed model card waits for discovery.
 	republishLimit = 5 * time.Second
 )
@@ -170,6 +173,7 @@ func (s *serving) changed(worker int, _ engine.Config) {
 			err = p.registration.Republish(ctx, card)
 			cancel()
 			p.now = card
+			s.stopped(republishPause)
 		}
 		if err != nil {
 			s.p.logger("worker").Warn("the model card does not say the present settings", "worker", name, "error", err)
