@@ -48,7 +48,7 @@ func runApart(o *Options) (*Result, error) {
 
 // watchApart returns what looks at all workers now and then.
 func watchApart(o *Options) func(s *sim) bool {
-	if o.Progress == nil && o.Context == nil {
+	if o.Progress == nil && o.Context == nil && o.Stop == nil {
 		return nil
 	}
 	var mu sync.Mutex
@@ -66,7 +66,7 @@ func watchApart(o *Options) func(s *sim) bool {
 			o.Progress(sum)
 			mu.Unlock()
 		}
-		return o.Context == nil || o.Context.Err() == nil
+		return o.goesOn(s)
 	}
 }
 

@@ -40,6 +40,10 @@ type Options struct {
 	Cores    int             // goroutines for workers that do not depend on one another; 0 is 1
 	Context  context.Context // cuts the run when it ends; nil: none
 	Progress func(Progress)  // called now and then, from one goroutine at a time; may be nil
+
+	// Stop looks now and then at the figures so far and cuts the run when it returns true; nil: none. Workers that do not
+	// depend on one another have figures of their own, and call it from several goroutines.
+	Stop func(*report.Offline) bool
 }
 
 // Pool is the workers of one role.

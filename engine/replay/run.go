@@ -59,7 +59,7 @@ func Run(o Options) (*Result, error) {
 		return nil, err
 	}
 	s.texts, s.source = newTexts(o.Trace, o.blockSize()), s.newSource()
-	if o.Progress != nil || o.Context != nil {
+	if o.Progress != nil || o.Context != nil || o.Stop != nil {
 		s.watch = watcher(&o)
 	}
 	err = s.run()
@@ -76,8 +76,13 @@ func watcher(o *Options) func(s *sim) bool {
 		if o.Progress != nil {
 			o.Progress(Progress{Now: s.now, Arrived: s.collect.Arrived(), Ended: s.collect.Arrived() - s.flying, Total: total})
 		}
-		return o.Context == nil || o.Context.Err() == nil
+		return o.goesOn(s)
 	}
+}
+
+// goesOn reports whether nothing outside cuts a run.
+func (o *Options) goesOn(s *sim) bool {
+	return (o.Context == nil || o.Context.Err() == nil) && (o.Stop == nil || !o.Stop(s.collect))
 }
 
 // newSim returns a fleet at time 0 without a source of requests. Of an aggregated fleet it has so many workers from first

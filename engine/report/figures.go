@@ -26,12 +26,15 @@ func OfflineNames() limits.Names {
 		}
 	}
 	n.Figures = append(n.Figures, "rejected_requests", "unfinished_requests")
+	for _, f := range c.counters() {
+		n.Rising = append(n.Rising, f.Name)
+	}
 	return n
 }
 
 // LiveNames returns the figures that a Report has, for limits.
 func LiveNames() limits.Names {
-	n := limits.Names{Short: shortMetrics}
+	n := limits.Names{Short: shortMetrics, Rising: liveCounters}
 	f := Figures{Goodput: &Goodput{}}
 	for _, m := range f.Metrics() {
 		n.Metrics = append(n.Metrics, m.Name)
@@ -41,6 +44,12 @@ func LiveNames() limits.Names {
 	n.Figures = slices.Compact(n.Figures)
 	return n
 }
+
+// liveCounters are the figures of a Report that never fall in the course of a run.
+var liveCounters = []string{"num_requests", "completed_requests", "rejected_requests", "cancelled_requests", "total_input_tokens",
+	"total_output_tokens", "emitted_output_tokens", "duration_ms", "wall_time_ms", "committed_prefill_tokens", "recomputed_tokens",
+	"num_preemptions", "num_retractions", "num_passes", "host_stored_blocks", "host_loaded_blocks", "peak_block_occupancy",
+	"num_stalls", "goodput_completed_requests"}
 
 func ofMetric(key string, metrics []string) bool {
 	for _, m := range metrics {
@@ -99,15 +108,10 @@ func (s liveSource) Requests() (completed, all int) { return s.f.Completed, s.f.
 
 func statisticOf(metrics []Metric, metric, statistic string) (float64, uint64) {
 	for _, m := range metrics {
-		if m.Name != metric {
-			continue
+		if m.Name == metric {
+			x, _ := m.Clamped().Statistic(statistic)
+			return x, m.Samples
 		}
-		for _, s := range m.Statistics() {
-			if s.Name == statistic {
-				return s.Value, m.Samples
-			}
-		}
-		return 0, m.Samples
 	}
 	return 0, 0
 }

@@ -14,10 +14,6 @@ type OfflineText struct {
 	Notes       []string
 }
 
-// offlineLabels name the metrics of an offline run for people.
-var offlineLabels = map[string]string{"ttft_ms": "TTFT ms", "ttst_ms": "TTST ms", "tpot_ms": "TPOT ms/request", "itl_ms": "ITL ms (gaps)",
-	"e2e_latency_ms": "E2E ms", "output_token_throughput_per_user": "tokens/s/user"}
-
 // WriteText writes the figures for people, in lines of at most width cells (at least 80). Figures without samples are
 // shown as missing, not as 0.
 func (c *Offline) WriteText(w io.Writer, summary Fields, t OfflineText, width int) error {
@@ -42,7 +38,7 @@ func (c *Offline) WriteText(w io.Writer, summary Fields, t OfflineText, width in
 	line("cache", "hit rate %s, reused incl. re-admission %s", portion(c.reused, c.input), portion(c.reusedMax, c.input))
 	line("workers", "%s worker seconds (prefill %s), %s GPU hours", decimal(figure("prefill_worker_seconds")+figure("decode_worker_seconds"), 1),
 		decimal(figure("prefill_worker_seconds"), 1), decimal(figure("gpu_hours"), 4))
-	c.writeLatencies(&b, width)
+	writeLatencies(&b, c.Metrics(), width)
 	if c.ended[Completed] < c.arrived {
 		fmt.Fprintf(&b, "of %s of %s requests, those that completed\n", whole(c.ended[Completed]), whole(c.arrived))
 	}
@@ -62,30 +58,6 @@ func portion(part, whole uint64) string {
 	}
 	p := float64(part) / float64(whole)
 	return percent(&p)
-}
-
-func (c *Offline) writeLatencies(b *bytes.Buffer, width int) {
-	shown := columns(width)
-	fmt.Fprintf(b, "\n%-*s", labelWidth, "latency")
-	for _, name := range shown {
-		fmt.Fprintf(b, "%*s", numberWidth, strings.Replace(name, "median", "p50", 1))
-	}
-	fmt.Fprintf(b, "%*s\n", numberWidth, "samples")
-	for _, m := range c.Metrics() {
-		fmt.Fprintf(b, "%-*s", labelWidth, offlineLabels[m.Name])
-		values := map[string]float64{}
-		for _, s := range m.Statistics() {
-			values[s.Name] = s.Value
-		}
-		for _, name := range shown {
-			text := none
-			if m.Samples > 0 {
-				text = milliseconds(values[name])
-			}
-			fmt.Fprintf(b, "%*s", numberWidth, text)
-		}
-		fmt.Fprintf(b, "%*s\n", numberWidth, whole(m.Samples))
-	}
 }
 
 func (c *Offline) writeGoodput(b *bytes.Buffer, figure func(string) float64) {

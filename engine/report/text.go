@@ -17,7 +17,10 @@ const none = "--"
 func WriteText(w io.Writer, r Report, width int) error {
 	var b bytes.Buffer
 	writeTotals(&b, r.Summary)
-	writeLatencies(&b, r.Summary, width)
+	writeLatencies(&b, r.Summary.Metrics(), width)
+	if f := &r.Summary; f.Completed < f.Requests {
+		fmt.Fprintf(&b, "of %s of %s requests, those that completed; gaps of all\n", whole(f.Completed), whole(f.Requests))
+	}
 	writeGoodput(&b, r.Summary)
 	if len(r.Workers) > 1 {
 		writeWorkers(&b, r.Workers)
@@ -49,51 +52,6 @@ func writeTotals(b *bytes.Buffer, f Figures) {
 		line("drafts", "%s tokens a decode forward", decimal(*a, 2))
 	}
 	line("passes", "%s, %s stalls, clock slip %s ms", whole(f.Passes), whole(f.Stalls), decimal(f.ClockSlipMS, 1))
-}
-
-// labels name the metrics for people: pooled gaps and averages of a request must not be taken for one another.
-var labels = map[string]string{"ttft_ms": "TTFT ms", "tpot_ms": "TPOT ms/request", "itl_ms": "ITL ms (gaps)",
-	"e2e_latency_ms": "E2E ms", "queue_time_ms": "queue ms", "prefill_time_ms": "prefill ms", "transfer_time_ms": "transfer ms",
-	"decode_queue_time_ms": "decode queue ms", "first_decode_time_ms": "first decode ms"}
-
-const labelWidth, numberWidth = 16, 11
-
-// columns returns the statistics that fit, the less important ones last to come.
-func columns(width int) []string {
-	switch room := (width - labelWidth) / numberWidth; {
-	case room >= 9:
-		return []string{"mean", "min", "median", "p75", "p90", "p95", "p99", "max"}
-	case room >= 7:
-		return []string{"mean", "min", "median", "p90", "p99", "max"}
-	}
-	return []string{"mean", "median", "p99", "max"}
-}
-
-func writeLatencies(b *bytes.Buffer, f Figures, width int) {
-	shown := columns(width)
-	fmt.Fprintf(b, "\n%-*s", labelWidth, "latency")
-	for _, name := range shown {
-		fmt.Fprintf(b, "%*s", numberWidth, strings.Replace(name, "median", "p50", 1))
-	}
-	fmt.Fprintf(b, "%*s\n", numberWidth, "samples")
-	for _, m := range f.Metrics() {
-		fmt.Fprintf(b, "%-*s", labelWidth, labels[m.Name])
-		values := map[string]float64{}
-		for _, s := range m.Statistics() {
-			values[s.Name] = s.Value
-		}
-		for _, name := range shown {
-			text := none
-			if m.Samples > 0 {
-				text = milliseconds(values[name])
-			}
-			fmt.Fprintf(b, "%*s", numberWidth, text)
-		}
-		fmt.Fprintf(b, "%*s\n", numberWidth, whole(m.Samples))
-	}
-	if f.Completed < f.Requests {
-		fmt.Fprintf(b, "of %s of %s requests, those that completed; gaps of all\n", whole(f.Completed), whole(f.Requests))
-	}
 }
 
 func writeGoodput(b *bytes.Buffer, f Figures) {

@@ -15,6 +15,7 @@ type Names struct {
 	Metrics []string          // distributions, such as ttft_ms
 	Figures []string          // single figures, such as completed_requests
 	Short   map[string]string // other names of metrics, such as ttft
+	Rising  []string          // figures that never fall in the course of a run
 }
 
 // Statistics are the words for a figure of a distribution, with their other names.
@@ -45,17 +46,19 @@ type Limit struct {
 	Operator  string  // <, <=, >, >=, == or !=
 	Bound     float64 // finite
 	Optional  bool    // holds if there are no samples
+	Rising    bool    // the figure never falls in the course of a run
 }
 
 // operators, the longer ones first.
 var operators = []string{"<=", ">=", "==", "!=", "<", ">"}
 
 // Parse reads an expression: STATISTIC(METRIC) OPERATOR NUMBER, METRIC.STATISTIC OPERATOR NUMBER or FIGURE OPERATOR NUMBER,
-// with the word optional behind it if a lack of samples is no failure. Names that the run will not have are an error.
-func Parse(text string, names Names) (Limit, error) {
-	l := Limit{Text: strings.Join(strings.Fields(text), " ")}
+// with the word optional behind it if a lack of samples is no failure. A bound on a metric in milliseconds may have the
+// unit ms or s. Names that the run will not have are an error.
+func Parse(text string, names Names) (l Limit, err error) {
+	l.Text = strings.Join(strings.Fields(text), " ")
 	wrong := func(format string, args ...any) (Limit, error) {
-		return Limit{}, fmt.Errorf("limit %q: %s", text, fmt.Sprintf(format, args...))
+		return Limit{}, fmt.Errorf("limit %q: "+format, append([]any{text}, args...)...)
 	}
 	rest, optional := strings.CutSuffix(l.Text, " optional")
 	l.Optional = optional
@@ -68,15 +71,51 @@ func Parse(text string, names Names) (Limit, error) {
 	if l.Operator == "" {
 		return wrong("there is no operator, allowed: < <= > >= == !=")
 	}
-	bound, err := strconv.ParseFloat(strings.TrimSpace(right), 64)
-	if err != nil || math.IsNaN(bound) || math.IsInf(bound, 0) {
-		return wrong("%q is not a number; units belong to the name of the figure", strings.TrimSpace(right))
-	}
-	l.Bound = bound
 	if reason := l.name(strings.TrimSpace(left), names); reason != "" {
 		return wrong("%s", reason)
 	}
+	if l.Bound, err = bound(strings.TrimSpace(right), l.milliseconds()); err != nil {
+		return wrong("%w", err)
+	}
 	return l, nil
+}
+
+// ParseList reads expressions with commas between them.
+func ParseList(text string, names Names) (list []Limit, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		l, err := Parse(part, names)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}
+
+// milliseconds reports whether the figure is a time in milliseconds.
+func (l *Limit) milliseconds() bool {
+	return l.Statistic != "count" && (strings.HasSuffix(l.Metric, "_ms") || strings.HasSuffix(l.Figure, "_ms"))
+}
+
+// bound reads a finite number, which has a unit of time behind it where that makes sense.
+func bound(text string, milliseconds bool) (float64, error) {
+	number, factor := text, 1.0
+	if milliseconds {
+		if n, found := strings.CutSuffix(text, "ms"); found {
+			number = n
+		} else if n, found := strings.CutSuffix(text, "s"); found {
+			number, factor = n, 1000
+		}
+	}
+	x, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	x *= factor
+	switch {
+	case err == nil && !math.IsNaN(x) && !math.IsInf(x, 0):
+		return x, nil
+	case milliseconds:
+		return 0, fmt.Errorf("%q is not a number, nor one with the unit ms or s", text)
+	}
+	return 0, fmt.Errorf("%q is not a number; units belong to the name of the figure", text)
 }
 
 // name finds out which figure is meant, or says why none is.
@@ -91,10 +130,12 @@ func (l *Limit) name(text string, names Names) string {
 	} else if head, tail, dotted := strings.Cut(text, "."); dotted {
 		word, metric = tail, head
 	} else if slices.Contains(names.Figures, text) {
-		l.Figure = text
+		l.Figure, l.Rising = text, slices.Contains(names.Rising, text)
 		return ""
-	} else if head, tail, _ := strings.Cut(text, "_"); slices.Contains(names.Metrics, tail) {
+	} else if head, tail, _ := strings.Cut(text, "_"); names.has(tail) {
 		word, metric = head, tail
+	} else if i := strings.LastIndexByte(text, '_'); i > 0 && names.has(text[:i]) {
+		word, metric = text[i+1:], text[:i]
 	} else {
 		return fmt.Sprintf("there is no figure %q%s", text, suggest(text, names))
 	}
@@ -108,9 +149,12 @@ func (l *Limit) name(text string, names Names) string {
 	if !ok {
 		return fmt.Sprintf("there is no statistic %q, allowed: mean, min, max, median, p75, p90, p95, p99, std, count", word)
 	}
-	l.Metric, l.Statistic = metric, s
+	l.Metric, l.Statistic, l.Rising = metric, s, s == "max" || s == "count"
 	return ""
 }
+
+// has reports whether a word names a metric.
+func (n *Names) has(word string) bool { return n.Short[word] != "" || slices.Contains(n.Metrics, word) }
 
 // suggest names figures that share a beginning or an end with a wrong name.
 func suggest(text string, names Names) string {
@@ -147,33 +191,42 @@ type Source interface {
 type Outcome struct {
 	Expression string   `json:"expr"`
 	OK         bool     `json:"ok"`
+	Base       *float64 `json:"base,omitempty"`    // in the first of two runs
 	Actual     *float64 `json:"actual"`            // nil without samples
 	Samples    *uint64  `json:"samples,omitempty"` // of the distribution
 	Reason     string   `json:"reason,omitempty"`  // why it does not hold, if not for the value
 }
 
+// value returns the figure that a limit is about, and its number of samples if it is a statistic. Without a value reason
+// says why there is none.
+func (l *Limit) value(s Source) (x float64, samples *uint64, reason string) {
+	if l.Metric == "" {
+		x, ok := s.Figure(l.Figure)
+		if !ok {
+			return 0, nil, "this run has no such figure"
+		}
+		return x, nil, ""
+	}
+	x, n := s.Statistic(l.Metric, l.Statistic)
+	switch {
+	case l.Statistic == "count":
+		x = float64(n)
+	case n == 0:
+		completed, all := s.Requests()
+		return 0, &n, fmt.Sprintf("no samples (%d of %d requests completed)", completed, all)
+	}
+	return x, &n, ""
+}
+
 // Check evaluates a limit. A figure without samples fails unless the limit is optional.
 func (l Limit) Check(s Source) Outcome {
 	o := Outcome{Expression: l.Text}
-	if l.Metric == "" {
-		value, ok := s.Figure(l.Figure)
-		if !ok {
-			o.OK, o.Reason = l.Optional, "this run has no such figure"
-			return o
-		}
-		o.Actual, o.OK = &value, l.holds(value)
+	var x float64
+	if x, o.Samples, o.Reason = l.value(s); o.Reason != "" {
+		o.OK = l.Optional
 		return o
 	}
-	value, samples := s.Statistic(l.Metric, l.Statistic)
-	o.Samples = &samples
-	if l.Statistic == "count" {
-		value = float64(samples)
-	} else if samples == 0 {
-		completed, all := s.Requests()
-		o.OK, o.Reason = l.Optional, fmt.Sprintf("no samples (%d of %d requests completed)", completed, all)
-		return o
-	}
-	o.Actual, o.OK = &value, l.holds(value)
+	o.Actual, o.OK = &x, l.holds(x)
 	return o
 }
 
@@ -199,13 +252,22 @@ func (o Outcome) String() string {
 	if o.OK {
 		verdict = "ok"
 	}
-	switch {
-	case o.Reason != "":
-		return fmt.Sprintf("%-6s  %s: %s", verdict, o.Expression, o.Reason)
-	case o.Samples != nil:
-		return fmt.Sprintf("%-6s  %s: %s (%d samples)", verdict, o.Expression, strconv.FormatFloat(*o.Actual, 'f', -1, 64), *o.Samples)
+	return fmt.Sprintf("%-6s  %s: %s", verdict, o.Expression, o.finding())
+}
+
+// finding says what was found.
+func (o Outcome) finding() string {
+	if o.Reason != "" {
+		return o.Reason
 	}
-	return fmt.Sprintf("%-6s  %s: %s", verdict, o.Expression, strconv.FormatFloat(*o.Actual, 'f', -1, 64))
+	text := strconv.FormatFloat(*o.Actual, 'f', -1, 64)
+	if o.Base != nil {
+		text = moved(*o.Base, *o.Actual)
+	}
+	if o.Samples != nil {
+		text += fmt.Sprintf(" (%d samples)", *o.Samples)
+	}
+	return text
 }
 
 // CheckAll evaluates limits and reports whether all hold.

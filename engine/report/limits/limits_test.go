@@ -12,12 +12,15 @@ func TestParse(t *testing.T) {
 	for text, want := range map[string]Limit{
 		"p99(ttft_ms) < 300":           {Metric: "ttft_ms", Statistic: "p99", Operator: "<", Bound: 300},
 		"p99( ttft )<=300":             {Metric: "ttft_ms", Statistic: "p99", Operator: "<=", Bound: 300},
-		"itl.max  !=  205.5":           {Metric: "itl_ms", Statistic: "max", Operator: "!=", Bound: 205.5},
+		"itl.max  !=  205.5":           {Metric: "itl_ms", Statistic: "max", Operator: "!=", Bound: 205.5, Rising: true},
 		"avg(itl_ms) >= 1e3 optional":  {Metric: "itl_ms", Statistic: "mean", Operator: ">=", Bound: 1000, Optional: true},
 		"p50(itl_ms) > -1":             {Metric: "itl_ms", Statistic: "median", Operator: ">", Bound: -1},
 		"mean_ttft_ms < 2":             {Metric: "ttft_ms", Statistic: "mean", Operator: "<", Bound: 2},
-		"count(ttft) == 10":            {Metric: "ttft_ms", Statistic: "count", Operator: "==", Bound: 10},
+		"count(ttft) == 10":            {Metric: "ttft_ms", Statistic: "count", Operator: "==", Bound: 10, Rising: true},
 		"completed_requests >= 1":      {Figure: "completed_requests", Operator: ">=", Bound: 1},
+		"p99(ttft_ms) < 300ms":         {Metric: "ttft_ms", Statistic: "p99", Operator: "<", Bound: 300},
+		"ttft_p99<0.5 s":               {Metric: "ttft_ms", Statistic: "p99", Operator: "<", Bound: 500},
+		"itl_ms_max <= 30":             {Metric: "itl_ms", Statistic: "max", Operator: "<=", Bound: 30, Rising: true},
 		"prefix_cache_reused_ratio>.5": {Figure: "prefix_cache_reused_ratio", Operator: ">", Bound: 0.5},
 	} {
 		got, err := Parse(text, names)
@@ -31,7 +34,9 @@ func TestParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for text, reason := range map[string]string{
 		"p99(ttft_ms)":             "operator",
-		"p99(ttft_ms) < 300ms":     "not a number",
+		"p99(ttft_ms) < 300 min":   "not a number",
+		"count(ttft_ms) < 3ms":     "units belong to the name",
+		"completed_requests < 3s":  "units belong to the name",
 		"p99(ttft_ms) < NaN":       "not a number",
 		"p99(ttft_ms) <":           "not a number",
 		"p99(ttfb_ms) < 300":       "no metric",
