@@ -249,17 +249,28 @@ func (m *Model) drawProgress(a grid.Area, t widget.Table, columns, done, prompt,
 
 // drawPass draws the requests of an earlier pass.
 func (p *batchPanel) drawPass(m *Model, f *pass) {
-	a := m.boxed(boxTable, fmt.Sprintf("pass %s, %s, %s ago: %s", number(f.Number), clockText(f.Start),
-		span(math.Max(0, float64(m.clock-f.End))), m.passText(f))).Inset(1, 0)
-	if len(f.items) == 0 {
+	waiting := m.lives.waiting(m.sel.name, f.Rank, f.Start)
+	a := m.boxed(boxTable, fmt.Sprintf("pass %s, %s, %s ago: %s; %d ran, %d waited", number(f.Number), clockText(f.Start),
+		span(math.Max(0, float64(m.clock-f.End))), m.passText(f), len(f.items), len(waiting))).Inset(1, 0)
+	if len(f.items)+len(waiting) == 0 {
 		a.Text(0, 0, "the requests of this pass were not kept", theme.Dim)
 		return
 	}
 	t := widget.Table{Columns: widget.Fit(passColumns, a.W()), Heading: theme.Heading}
 	t.Head(a)
 	visible := max(a.H()-1, 0)
-	p.row = min(p.row, max(len(f.items)-visible, 0))
-	for y := range min(visible, len(f.items)) {
+	rows := len(f.items) + len(waiting)
+	p.row = min(p.row, max(rows-visible, 0))
+	for y := range min(visible, rows) {
+		if i := p.row + y - len(f.items); i >= 0 {
+			w := &waiting[i]
+			name, style := m.phaseName(engine.PhaseWaiting), theme.Dim
+			if w.preempted {
+				name, style = m.phaseName(engine.PhasePreempted), theme.InkEvicted
+			}
+			t.Row(a, y+1, style, w.label, name, "", "0/"+number(w.prompt), "for "+span(float64(f.Start-w.since)))
+			continue
+		}
 		it := &f.items[p.row+y]
 		t.Row(a, y+1, theme.Plain, grid.Clean(it.Label), phase(it), number(it.Tokens), fmt.Sprintf("%d/%d", it.Done, it.Total), note(it))
 		m.drawProgress(a.Rows(y+1, 1), t, len(passColumns), it.Done, it.Length, it.Total)

@@ -85,6 +85,43 @@ func (l *lives) ended() (list []*life) {
 	return list
 }
 
+// waiter is a request that waited at a moment.
+type waiter struct {
+	label     string
+	preempted bool
+	since     engine.Time
+	prompt    int // tokens
+}
+
+// waiting lists the requests that waited at a rank at a moment, in the order they came.
+func (l *lives) waiting(worker string, rank int32, at engine.Time) (list []waiter) {
+	for _, k := range l.order[l.head:] {
+		x := l.byKey[k]
+		if x == nil {
+			continue
+		}
+		w, waits := waiter{label: x.label}, false
+		for i := range x.moments {
+			m := &x.moments[i]
+			if m.At > at || m.worker != worker || m.Rank != rank {
+				continue
+			}
+			switch m.Kind {
+			case feed.Queued:
+				w.since, w.prompt, waits = m.At, m.Tokens, true
+			case feed.Preempted:
+				w.since, w.preempted, waits = m.At, true, true
+			case feed.Admitted, feed.Done, feed.Rejected, feed.Cancelled:
+				waits = false
+			}
+		}
+		if waits {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
 func (x *life) last() *moment { return &x.moments[len(x.moments)-1] }
 
 // over reports whether nothing more will happen: a prefill worker's part is not the end of a request that is transferred.

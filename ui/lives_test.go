@@ -79,3 +79,23 @@ func TestLivesAreBounded(t *testing.T) {
 		t.Errorf("%d moments from %v to %v", len(x.moments), x.moments[0].At, x.last().At)
 	}
 }
+
+// Who waited is known for every moment, not only for now.
+func TestWhoWaited(t *testing.T) {
+	var l lives
+	w := &worker{name: "w0"}
+	l.add(w, []feed.Mark{
+		{Label: "a", Kind: feed.Queued, At: 0, Tokens: 7}, {Label: "b", Kind: feed.Queued, At: 10, Tokens: 8}, {Label: "a", Kind: feed.Admitted, At: 20},
+		{Label: "c", Kind: feed.Queued, At: 25, Rank: 1}, {Label: "a", Kind: feed.Preempted, At: 40}, {Label: "b", Kind: feed.Admitted, At: 50},
+		{Label: "b", Kind: feed.Done, At: 90},
+	})
+	for at, want := range map[engine.Time]string{5: "[{a false 0 7}]", 15: "[{a false 0 7} {b false 10 8}]", 30: "[{b false 10 8}]",
+		45: "[{a true 40 7} {b false 10 8}]", 95: "[{a true 40 7}]"} {
+		if got := fmt.Sprint(l.waiting("w0", 0, at)); got != want {
+			t.Errorf("at %v: %s, want %s", at, got, want)
+		}
+	}
+	if got := l.waiting("w0", 1, 30); len(got) != 1 || got[0].label != "c" {
+		t.Errorf("at rank 1: %v", got)
+	}
+}

@@ -65,7 +65,10 @@ func (m *Model) drawDecisionHead(a grid.Area, columns int, all bool) {
 		case all && i >= len(m.decisions[0].Candidates):
 			return
 		case all:
-			text = m.rankName(&m.decisions[0].Candidates[i]) + " ov/cost"
+			name := m.rankName(&m.decisions[0].Candidates[i])
+			if text = name + " ov/cost"; grid.Width(text) >= routeCandidate {
+				text = grid.Cut(name, routeCandidate-6) + " cost"
+			}
 		case i == 0:
 			text = "winner"
 		case i == 1:
