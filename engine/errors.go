@@ -3,6 +3,9 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
 )
 
 // ErrActive is returned for a request whose id the rank still owns; nothing changes.
@@ -29,8 +32,12 @@ type SettingError struct {
 }
 
 func (e *SettingError) Error() string {
-	if e.Given == "" {
-		return fmt.Sprintf("%s: %s", e.Setting, e.Allowed)
+	setting := e.Setting
+	if strings.ContainsFunc(setting, func(c rune) bool { return !unicode.IsPrint(c) }) {
+		setting = strconv.Quote(setting) // a key of a file can hold anything, the error stays one line
 	}
-	return fmt.Sprintf("%s: got %s, %s", e.Setting, e.Given, e.Allowed)
+	if e.Given == "" {
+		return fmt.Sprintf("%s: %s", setting, e.Allowed)
+	}
+	return fmt.Sprintf("%s: got %s, %s", setting, e.Given, e.Allowed)
 }

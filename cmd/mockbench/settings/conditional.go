@@ -34,7 +34,7 @@ func (r *resolver) checkConditional() error {
 		n, isNumber := value.(json.Number)
 		switch {
 		case !slices.Contains(conditionalKeys, key):
-			return bad(flags.UnknownField, "%s: no such setting, known are %s", key, strings.Join(conditionalKeys, ", "))
+			return bad(flags.UnknownField, "%q: no such setting, known are %s", key, strings.Join(conditionalKeys, ", "))
 		case key == "policy":
 			if _, ok := value.(string); !ok {
 				return bad(flags.WrongType, "policy: must be text")
