@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"fmt"
 	"math"
@@ -12,45 +11,14 @@ import (
 	"mockbench/engine"
 	"mockbench/engine/router"
 	"mockbench/engine/trace"
+	"mockbench/engine/trace/tracetest"
 )
-
-// mixer is splitmix64, the generator of the baseline trace.
-type mixer uint64
-
-func (m *mixer) next() uint64 {
-	*m += 0x9E3779B97F4A7C15
-	z := uint64(*m)
-	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
-	z = (z ^ z>>27) * 0x94D049BB133111EB
-	return z ^ z>>31
-}
 
 // writeBaseline writes the baseline trace, whose figures in the reference are known, and returns its path.
 func writeBaseline(t testing.TB, n, gap int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "baseline.jsonl")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := bufio.NewWriter(f)
-	random, unique := mixer(42), 1000000
-	for i := range n {
-		group, shared, own, trim, output := random.next()%64, 1+random.next()%8, 1+random.next()%12, random.next()%512, 16+random.next()%240
-		fmt.Fprintf(w, `{"timestamp": %d, "input_length": %d, "output_length": %d, "hash_ids": [%d`, i*gap, (shared+own)*512-trim, output, group*16)
-		for k := uint64(1); k < shared; k++ {
-			fmt.Fprintf(w, ", %d", group*16+k)
-		}
-		for range own {
-			fmt.Fprintf(w, ", %d", unique)
-			unique++
-		}
-		fmt.Fprint(w, "]}\n")
-	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
+	if err := tracetest.WriteBaseline(path, n, gap); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -70,17 +38,22 @@ func baselineOptions(t testing.TB, path string, workers int, routed bool) Option
 	return o
 }
 
-// baselines are the runs whose figures are known; the placements of routed ones are those of two other implementations.
+// baselines are the runs whose figures are known. Those of round robin are the reference's; the placements of routed ones
+// are those of two other implementations.
 var baselines = []struct {
-	name                  string
-	gap, workers          int
-	routed                bool
-	duration, ttft, reuse float64
+	name         string
+	gap, workers int
+	routed       bool
+	figures      map[string]float64
 }{
-	{"rr4", 60, 4, false, 601610.4960959974, 84.93935266431765, 0.3760687752518036},
-	{"kv4", 60, 4, true, 601512.4695370023, 85.1781683200806, 0.3789996472476658},
-	{"rr64", 4, 64, false, 41683.455816, 101.99185053739461, 0.21533771158573395},
-	{"kv64", 4, 64, true, 41720.67571399994, 94.93688498769359, 0.31118803693075436},
+	{"rr4", 60, 4, false, map[string]float64{"duration_ms": 601610.4960959974, "mean_ttft_ms": 84.93935266431765, "p99_ttft_ms": 170.33629000037035,
+		"mean_itl_ms": 10.661297184088273, "p99_itl_ms": 110.4984029966124, "prefix_cache_reused_ratio": 0.3760687752518036}},
+	{"kv4", 60, 4, true, map[string]float64{"duration_ms": 601512.4695370023, "mean_ttft_ms": 85.1781683200806,
+		"prefix_cache_reused_ratio": 0.3789996472476658}},
+	{"rr64", 4, 64, false, map[string]float64{"duration_ms": 41683.455816, "mean_ttft_ms": 101.99185053739461, "p99_ttft_ms": 222.30297000001883,
+		"mean_itl_ms": 11.312459137032615, "p99_itl_ms": 126.84947081953312, "prefix_cache_reused_ratio": 0.21533771158573395}},
+	{"kv64", 4, 64, true, map[string]float64{"duration_ms": 41720.67571399994, "mean_ttft_ms": 94.93688498769359,
+		"prefix_cache_reused_ratio": 0.31118803693075436}},
 }
 
 func TestBaseline(t *testing.T) {
@@ -96,9 +69,13 @@ func TestBaseline(t *testing.T) {
 			if sum := fmt.Sprintf("%x", sha256.Sum256(data)); sum != sums[b.gap] {
 				t.Fatalf("the trace has the sum %s", sum)
 			}
-			_, s := replay(t, baselineOptions(t, path, b.workers, b.routed))
-			expect(t, s, map[string]float64{"completed_requests": 10000, "total_input_tokens": 53870657, "total_output_tokens": 1356751,
-				"duration_ms": b.duration, "mean_ttft_ms": b.ttft, "prefix_cache_reused_ratio": b.reuse})
+			for _, general := range []bool{false, true} {
+				o := baselineOptions(t, path, b.workers, b.routed)
+				o.General = general
+				_, s := replay(t, o)
+				expect(t, s, map[string]float64{"completed_requests": 10000, "total_input_tokens": 53870657, "total_output_tokens": 1356751})
+				expect(t, s, b.figures)
+			}
 		})
 	}
 }
@@ -116,8 +93,8 @@ func BenchmarkReplay(b *testing.B) {
 					b.Fatal(err)
 				}
 				summary := r.Offline.Summary(r.Fleet)
-				if d, _ := summary.Get("duration_ms"); math.Abs(d.(float64)-base.duration) > 1e-6 {
-					b.Fatalf("duration %v, want %v", d, base.duration)
+				if d, _ := summary.Get("duration_ms"); math.Abs(d.(float64)-base.figures["duration_ms"]) > 1e-6 {
+					b.Fatalf("duration %v, want %v", d, base.figures["duration_ms"])
 				}
 				passes = r.Passes
 			}

@@ -44,6 +44,10 @@ func CheckBasis(b Basis) error {
 // wekaSlack is how much later than a request's start another one may end that it follows, in seconds.
 const wekaSlack = 1e-6
 
+// maxWekaBlocks bounds the blocks of a prompt: a Weka trace need not name them all, so that a slip of the pen in a length
+// could take all memory.
+const maxWekaBlocks = 1 << 20
+
 // wekaTrace is one recorded run of an agent, one play.
 type wekaTrace struct {
 	name string // of the file, with the number of the object unless it is the first
@@ -211,8 +215,10 @@ func (r *wekaRequest) check(t *wekaTrace) error {
 		return errors.New("model must not be blank")
 	case len(t.Models) > 0 && !slices.Contains(t.Models, r.Model):
 		return fmt.Errorf("model %s is not among the models of the trace", r.Model)
-	case r.In < 1 || r.In > math.MaxInt32:
+	case r.In < 1:
 		return errors.New("in must be positive")
+	case r.In/t.BlockSize >= maxWekaBlocks:
+		return fmt.Errorf("in of %d tokens is more than %d blocks of %d tokens", r.In, maxWekaBlocks, t.BlockSize)
 	case r.Out < 0 || r.Out > math.MaxInt32:
 		return errors.New("out must not be negative")
 	}
@@ -278,11 +284,12 @@ func wekaHash(parts ...string) uint64 {
 // hashes returns the ids of a request's blocks. Complete blocks keep what the trace says, the rest is of the request alone.
 func (r *wekaRequest) hashes(space string, blockSize int) []uint64 {
 	ids := make([]uint64, (r.In+blockSize-1)/blockSize)
+	own := wekaHash(space, "own", r.id)
 	for b := range ids {
 		if b < len(r.Hashes) && b < r.In/blockSize {
 			ids[b] = wekaHash(space, "block", strconv.FormatUint(r.Hashes[b], 10))
 		} else {
-			ids[b] = wekaHash(space, "own", r.id, strconv.Itoa(b))
+			ids[b] = own + uint64(b)
 		}
 	}
 	return ids
