@@ -45,14 +45,22 @@ func ParseReasoning(text string) (r *Reasoning, unknown []string, err error) {
 		}
 		delete(fields, f.name)
 	}
-	if !(r.Ratio >= 0 && r.Ratio <= 1) {
-		return nil, nil, reasoningError(engine.KindRange, fmt.Sprintf("thinking_ratio %v", r.Ratio), "must be between 0 and 1")
+	if err := r.Validate(); err != nil {
+		return nil, nil, err
 	}
 	for name := range fields {
 		unknown = append(unknown, name)
 	}
 	slices.Sort(unknown)
 	return r, unknown, nil
+}
+
+// Validate returns an *engine.SettingError for a ratio that is not between 0 and 1.
+func (r *Reasoning) Validate() error {
+	if !(r.Ratio >= 0 && r.Ratio <= 1) {
+		return reasoningError(engine.KindRange, fmt.Sprintf("thinking_ratio %v", r.Ratio), "must be between 0 and 1")
+	}
+	return nil
 }
 
 func reasoningError(kind engine.Kind, given, allowed string) error {

@@ -115,8 +115,14 @@ func (c *Card) describe(o Options) {
 	case engine.DecodeRole:
 		c.Needs = [][]string{{"prefill"}}
 	}
+	c.Runtime = NewRuntime(o)
+}
+
+// NewRuntime returns the runtime configuration of a worker's card. Of the options it needs the engine, and what the card
+// is to say beside that; it reads no file.
+func NewRuntime(o Options) Runtime {
 	decode := o.Engine.Role == engine.DecodeRole
-	c.Runtime = Runtime{
+	r := Runtime{
 		ContextLength: uint32(o.Engine.MaxModelLen), TotalKVBlocks: o.Engine.NumGPUBlocks,
 		MaxNumSeqs: o.Engine.MaxNumSeqs, MaxBatchedTokens: o.Engine.MaxNumBatchedTokens,
 		ToolArguments: "json_string", TagMode: "off", TagScope: "auto", TagSchema: "auto", ExcludeTools: true,
@@ -126,9 +132,10 @@ func (c *Card) describe(o Options) {
 		TransferEnforced: o.Topology.Enforcement, TransferPreference: o.Topology.Weight,
 	}
 	if o.SGLangGenerate {
-		c.Runtime.Data["sglang_generate"] = true
+		r.Data["sglang_generate"] = true
 	}
 	if o.Engine.Role == engine.PrefillRole {
-		c.Runtime.Bootstrap = o.Bootstrap
+		r.Bootstrap = o.Bootstrap
 	}
+	return r
 }

@@ -48,6 +48,20 @@ func Resolve(path string, getenv func(string) string) (Model, error) {
 	return Model{Dir: dir, Source: path, Hub: true}, nil
 }
 
+// Prefetch returns where a model's configuration and tokenizer are: an existing path as it is, for another text the folder
+// in the local hub cache. Nothing is downloaded. Where there is no such folder the text comes back, with the reason, which
+// is a *engine.SettingError, and which the reference only logs.
+func Prefetch(path string, getenv func(string) string) (string, error) {
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	m, err := Resolve(path, getenv)
+	if err != nil {
+		return path, err
+	}
+	return m.Dir, nil
+}
+
 // hubCache returns the folder of the local hub cache.
 func hubCache(getenv func(string) string) string {
 	if dir := getenv("HF_HUB_CACHE"); dir != "" {
