@@ -70,27 +70,34 @@ type Final struct {
 func (c *Collector) Report(f Final) Report {
 	r := Report{SchemaVersion: SchemaVersion, Generator: f.Generator, Mode: f.Mode, Interrupted: f.Interrupted,
 		Notes: append([]string{}, f.Notes...), Workers: []Worker{}}
-	var all ledger
+	all := c.total(f, func(i int, one *ledger) {
+		r.Workers = append(r.Workers, Worker{c.o.Workers[i], one.figures(c.o, f)})
+	})
+	r.Summary = all.figures(c.o, f)
+	if c.split != nil {
+		r.Summary.Parts = c.split.stats()
+	}
+	return r
+}
+
+// total returns the sums of all workers, and shows those of each on the way.
+func (c *Collector) total(f Final, each func(worker int, one *ledger)) (all ledger) {
 	for i, m := range c.workers {
 		one := m.ledger(f.Now)
 		if i < len(f.Slip) {
 			one.slip = f.Slip[i]
 		}
-		r.Workers = append(r.Workers, Worker{c.o.Workers[i], one.figures(c.o, f)})
+		each(i, &one)
 		all.mergeWork(&one)
 		if c.split == nil {
 			all.mergeRequests(&one)
 		}
 	}
-	if c.split == nil {
-		r.Summary = all.figures(c.o, f)
-		return r
+	if c.split != nil {
+		whole := c.split.whole.ledger(f.Now)
+		all.mergeRequests(&whole)
 	}
-	whole := c.split.whole.ledger(f.Now)
-	all.mergeRequests(&whole)
-	r.Summary = all.figures(c.o, f)
-	r.Summary.Parts = c.split.stats()
-	return r
+	return all
 }
 
 // Counts are the requests of a worker at a moment.

@@ -34,6 +34,7 @@ type Offline struct {
 	duration  engine.Time
 	good      int
 	goodOut   uint64
+	split     bool // requests visit two pools
 
 	ttft, ttst, tpot, e2e exact
 	itl, rate             sketch // gaps, and tokens a second of a user
@@ -59,6 +60,7 @@ func (c *Offline) Committed(tokens int) { c.committed += uint64(tokens) }
 
 // Admit notes that a request left the queue of a rank.
 func (c *Offline) Admit(e *Entry, stage Stage, at engine.Time, a *engine.Admission) {
+	c.split = c.split || stage != Aggregated
 	if e.admissions[stage] == 0 {
 		e.admitted[stage], e.firstReused[stage] = at, int32(a.Reused)
 		if stage != Decode {
@@ -196,6 +198,7 @@ func (c *Offline) Merge(o *Offline) {
 	c.reusedMax += o.reusedMax
 	c.committed += o.committed
 	c.duration = max(c.duration, o.duration)
+	c.split = c.split || o.split
 	c.good += o.good
 	c.goodOut += o.goodOut
 	c.ttft = append(c.ttft, o.ttft...)

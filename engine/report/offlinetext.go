@@ -18,13 +18,23 @@ type OfflineText struct {
 // shown as missing, not as 0.
 func (c *Offline) WriteText(w io.Writer, summary Fields, t OfflineText, width int) error {
 	var b bytes.Buffer
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-12s%s\n", name, fmt.Sprintf(format, args...))
+	writeTotals(&b, c.totals(summary, t))
+	writeLatencies(&b, c.Metrics(), width)
+	if c.ended[Completed] < c.arrived {
+		fmt.Fprintf(&b, "of %s of %s requests, those that completed\n", whole(c.ended[Completed]), whole(c.arrived))
 	}
-	figure := func(key string) float64 {
-		x, _ := summary.number(key)
-		return x
+	if !c.o.Bounds.none() {
+		c.writeGoodput(&b, summary)
 	}
+	for _, n := range t.Notes {
+		fmt.Fprintf(&b, "note: %s\n", n)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func (c *Offline) totals(summary Fields, t OfflineText) (out totals) {
+	line, figure := out.line, summary.float
 	cut := ""
 	if t.Interrupted {
 		cut = ", INTERRUPTED"
@@ -35,21 +45,23 @@ func (c *Offline) WriteText(w io.Writer, summary Fields, t OfflineText, width in
 	line("throughput", "%s requests/s, tokens/s: %s in, %s out", decimal(figure("request_throughput_rps"), 2),
 		decimal(figure("input_throughput_tok_s"), 1), decimal(figure("output_throughput_tok_s"), 1))
 	line("tokens", "%s in, %s out, %s prefill tokens computed", whole(c.input), whole(c.output), whole(c.committed))
-	line("cache", "hit rate %s, reused incl. re-admission %s", portion(c.reused, c.input), portion(c.reusedMax, c.input))
+	recomputed := ""
+	if n := c.recomputed(); n > 0 {
+		recomputed = fmt.Sprintf(", %s tokens recomputed", whole(n))
+	}
+	line("cache", "hit rate %s, reused incl. re-admission %s%s", portion(c.reused, c.input), portion(c.reusedMax, c.input), recomputed)
 	line("workers", "%s worker seconds (prefill %s), %s GPU hours", decimal(figure("prefill_worker_seconds")+figure("decode_worker_seconds"), 1),
 		decimal(figure("prefill_worker_seconds"), 1), decimal(figure("gpu_hours"), 4))
-	writeLatencies(&b, c.Metrics(), width)
-	if c.ended[Completed] < c.arrived {
-		fmt.Fprintf(&b, "of %s of %s requests, those that completed\n", whole(c.ended[Completed]), whole(c.arrived))
+	return out
+}
+
+// recomputed returns how many tokens were computed again after preemptions: what was computed beyond what the prompts did
+// not find in the cache. It is known if an aggregated fleet completed all requests, else 0.
+func (c *Offline) recomputed() uint64 {
+	if needed := c.input - c.reused; !c.split && c.ended[Completed] == c.arrived && c.committed > needed {
+		return c.committed - needed
 	}
-	if !c.o.Bounds.none() {
-		c.writeGoodput(&b, figure)
-	}
-	for _, n := range t.Notes {
-		fmt.Fprintf(&b, "note: %s\n", n)
-	}
-	_, err := w.Write(b.Bytes())
-	return err
+	return 0
 }
 
 func portion(part, whole uint64) string {
@@ -60,7 +72,7 @@ func portion(part, whole uint64) string {
 	return percent(&p)
 }
 
-func (c *Offline) writeGoodput(b *bytes.Buffer, figure func(string) float64) {
+func (c *Offline) writeGoodput(b *bytes.Buffer, summary Fields) {
 	var bounds []string
 	for _, x := range []struct {
 		name  string
@@ -71,5 +83,5 @@ func (c *Offline) writeGoodput(b *bytes.Buffer, figure func(string) float64) {
 		}
 	}
 	fmt.Fprintf(b, "\n%-12s%s: %s of %s requests, %s/s, %s tokens/s\n", "goodput", strings.Join(bounds, ", "), whole(c.good), whole(c.ended[Completed]),
-		decimal(figure("goodput_request_throughput_rps"), 2), decimal(figure("goodput_output_throughput_tok_s"), 1))
+		decimal(summary.float("goodput_request_throughput_rps"), 2), decimal(summary.float("goodput_output_throughput_tok_s"), 1))
 }

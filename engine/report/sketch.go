@@ -118,8 +118,11 @@ func (s *sketch) percentile(p float64) float64 {
 	seen := s.zeros
 	for i, n := range s.bins {
 		if seen += n; seen > rank {
-			return math.Exp(float64(s.low+i)/keysPerE) * (2 / (1 + base))
+			return s.value(i)
 		}
 	}
 	return s.max
 }
+
+// value returns the representative of the values in bins[i].
+func (s *sketch) value(i int) float64 { return math.Exp(float64(s.low+i)/keysPerE) * (2 / (1 + base)) }

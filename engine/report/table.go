@@ -69,6 +69,12 @@ func (f Fields) number(key string) (float64, bool) {
 	return asFloat(v)
 }
 
+// float returns a figure, 0 if there is none.
+func (f Fields) float(key string) float64 {
+	x, _ := f.number(key)
+	return x
+}
+
 func asFloat(v any) (float64, bool) {
 	switch n := v.(type) {
 	case float64:

@@ -16,7 +16,7 @@ const none = "--"
 // WriteText writes the summary of a report for people, in lines of at most width cells (at least 80).
 func WriteText(w io.Writer, r Report, width int) error {
 	var b bytes.Buffer
-	writeTotals(&b, r.Summary)
+	writeTotals(&b, r.Summary.totals())
 	writeLatencies(&b, r.Summary.Metrics(), width)
 	if f := &r.Summary; f.Completed < f.Requests {
 		fmt.Fprintf(&b, "of %s of %s requests, those that completed; gaps of all\n", whole(f.Completed), whole(f.Requests))
@@ -32,10 +32,21 @@ func WriteText(w io.Writer, r Report, width int) error {
 	return err
 }
 
-func writeTotals(b *bytes.Buffer, f Figures) {
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(b, "%-12s%s\n", name, fmt.Sprintf(format, args...))
+// totals are single figures for people, by what they are about.
+type totals [][2]string
+
+func (t *totals) line(name, format string, args ...any) {
+	*t = append(*t, [2]string{name, fmt.Sprintf(format, args...)})
+}
+
+func writeTotals(b *bytes.Buffer, t totals) {
+	for _, x := range t {
+		fmt.Fprintf(b, "%-12s%s\n", x[0], x[1])
 	}
+}
+
+func (f *Figures) totals() (t totals) {
+	line := t.line
 	line("duration", "%s s simulated, %s s wall clock", decimal(f.DurationMS/1000, 2), decimal(f.WallMS/1000, 2))
 	line("requests", "%s submitted, %s completed, %s rejected, %s cancelled, %s unfinished", whole(f.Requests),
 		whole(f.Completed), whole(f.Rejected), whole(f.Cancelled), whole(f.Unfinished))
@@ -52,6 +63,7 @@ func writeTotals(b *bytes.Buffer, f Figures) {
 		line("drafts", "%s tokens a decode forward", decimal(*a, 2))
 	}
 	line("passes", "%s, %s stalls, clock slip %s ms", whole(f.Passes), whole(f.Stalls), decimal(f.ClockSlipMS, 1))
+	return t
 }
 
 func writeGoodput(b *bytes.Buffer, f Figures) {

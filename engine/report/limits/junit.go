@@ -48,10 +48,10 @@ func WriteJUnit(w io.Writer, run Run, outcomes []Outcome) error {
 	for _, o := range outcomes {
 		c := junitCase{Class: run.Name, Name: o.Expression}
 		if o.OK {
-			c.Output = o.finding()
+			c.Output = o.Finding()
 		} else {
 			s.Failures++
-			c.Failure = &junitFailure{o.finding(), "limit"}
+			c.Failure = &junitFailure{o.Finding(), "limit"}
 		}
 		s.Cases = append(s.Cases, c)
 	}

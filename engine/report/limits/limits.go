@@ -252,11 +252,11 @@ func (o Outcome) String() string {
 	if o.OK {
 		verdict = "ok"
 	}
-	return fmt.Sprintf("%-6s  %s: %s", verdict, o.Expression, o.finding())
+	return fmt.Sprintf("%-6s  %s: %s", verdict, o.Expression, o.Finding())
 }
 
-// finding says what was found.
-func (o Outcome) finding() string {
+// Finding says what was found.
+func (o Outcome) Finding() string {
 	if o.Reason != "" {
 		return o.Reason
 	}
