@@ -67,7 +67,9 @@ func (r *Report) parse(records []Record) *state {
 			w.cardText, w.card = b.Card, &card{}
 			if err := json.Unmarshal(b.Card, w.card); err != nil {
 				w.card = nil
-				r.add(Problem, rec.name(), "restart the worker; nothing else than the worker may write its records", "its card cannot be read, frontends skip it: %v", err)
+				r.add(Problem, rec.name(),
+					"restart the worker; nothing else than the worker may write its records",
+					"its card cannot be read, frontends skip it: %v", err)
 			}
 		case b.Type == "EventChannel" && b.Topic == "kv-events":
 			s.channels[b.ID] = b
@@ -85,7 +87,8 @@ func (r *Report) parse(records []Record) *state {
 func (r *Report) readable(rec *Record) *body {
 	var b body
 	if err := json.Unmarshal(rec.Text, &b); err != nil {
-		r.add(Problem, rec.name(), "delete it and restart its worker; records must be written to another name and renamed, a frontend reads them once",
+		r.add(Problem, rec.name(),
+			"delete it and restart its worker; records must be written to another name and renamed, a frontend reads them once",
 			"is no JSON record, frontends skip it and the worker stays invisible: %v", err)
 		return nil
 	}
@@ -94,12 +97,14 @@ func (r *Report) readable(rec *Record) *body {
 		r.add(Warning, rec.name(), "", "is of an unknown type %q, frontends skip it", b.Type)
 		return nil
 	case want.Bucket != rec.Bucket || want.Path != rec.Path:
-		r.add(Problem, rec.name(), "delete it; its worker will not", "lies under another name than its content says (%s/%s): a ghost that frontends keep after the worker has gone",
+		r.add(Problem, rec.name(), "delete it; its worker will not",
+			"lies under another name than its content says (%s/%s): a ghost that frontends keep after the worker has gone",
 			strings.TrimPrefix(want.Bucket, "v1/"), want.Path)
 		return nil
 	}
 	if rec.Age > lease {
-		r.add(Warning, rec.name(), "restart its worker if it still runs; else it goes away as soon as any process uses the folder",
+		r.add(Warning, rec.name(),
+			"restart its worker if it still runs; else it goes away as soon as any process uses the folder",
 			"its owner gave no sign of life for %s, frontends drop it after %s: the process is dead, stopped or was asleep", rec.Age.Round(time.Second), lease)
 		return nil
 	}
@@ -110,10 +115,12 @@ func (r *Report) readable(rec *Record) *body {
 func (r *Report) checkWorker(w *worker) {
 	switch {
 	case w.card == nil && w.cardText == nil:
-		r.add(Problem, w.String(), "restart the worker", "has an instance record and no model card: frontends do not list its model")
+		r.add(Problem, w.String(), "restart the worker",
+			"has an instance record and no model card: frontends do not list its model")
 		return
 	case w.instance == nil:
-		r.add(Problem, w.String(), "wait if it is starting, else restart it", "has a model card and no instance record: frontends list nothing and send it no request")
+		r.add(Problem, w.String(), "wait if it is starting, else restart it",
+			"has a model card and no instance record: frontends list nothing and send it no request")
 	case w.card == nil:
 		return // was said already
 	}
@@ -122,7 +129,8 @@ func (r *Report) checkWorker(w *worker) {
 		file json.RawMessage
 	}{{"config.json (model_info)", w.card.ModelInfo}, {"tokenizer", w.card.Tokenizer}} {
 		if len(f.file) == 0 || string(f.file) == "null" {
-			r.add(Problem, w.String(), "start it with a --model-path that has one", "its card names no %s: frontends try for ever and never list it", f.name)
+			r.add(Problem, w.String(), "start it with a --model-path that has one",
+				"its card names no %s: frontends try for ever and never list it", f.name)
 		}
 	}
 }
@@ -140,7 +148,8 @@ func (r *Report) checkEvents(s *state, w *worker) {
 	}
 	for rank := w.card.Runtime.StartRank; rank < w.card.Runtime.StartRank+max(1, w.card.Runtime.Ranks); rank++ {
 		if !heard[rank] {
-			r.add(Problem, w.String(), "restart it; a router with --no-router-kv-events does not need them", "its card promises KV events and rank %d has no source record: routers take its cache for empty", rank)
+			r.add(Problem, w.String(), "restart it; a router with --no-router-kv-events does not need them",
+				"its card promises KV events and rank %d has no source record: routers take its cache for empty", rank)
 		}
 	}
 }
@@ -156,7 +165,8 @@ func (r *Report) checkSources(s *state) {
 			r.add(Warning, owner, "delete it if the worker has gone", "belongs to a worker that is not registered")
 		}
 		if t := source.Metadata.Recovery; t != nil && !s.queries[t.ID][t.Endpoint] {
-			r.add(Problem, owner, "restart the worker", "promises recovery at %s, which is not registered: routers show no live events of this rank until it answers", t.Endpoint)
+			r.add(Problem, owner, "restart the worker",
+				"promises recovery at %s, which is not registered: routers show no live events of this rank until it answers", t.Endpoint)
 		}
 	}
 }
@@ -197,7 +207,8 @@ func (r *Report) checkSums(s *state, own []Own) {
 			return
 		}
 		if other.sum != sum {
-			r.add(Problem, name, "give both the same model files, block size, length and router settings, or another --model-name",
+			r.add(Problem, name,
+				"give both the same model files, block size, length and router settings, or another --model-name",
 				"does not fit together with %s, frontends serve only the kind that they saw first and ignore the other: %s",
 				other.name, strings.Join(Differences(other.text, text), "; "))
 		}
@@ -306,12 +317,14 @@ func (r *Report) checkReadiness(s *state, own []Own) {
 		for _, kind := range []string{"aggregated", "prefill", "decode"} {
 			if lacks, ok := lacking(needs[m][kind], present[m]); ok {
 				ready = false
-				r.add(Problem, fmt.Sprintf("model %q in namespace %s", m.name, m.namespace), "start one: --disaggregation-mode "+lacks+" --model-name "+m.name,
+				r.add(Problem, fmt.Sprintf("model %q in namespace %s", m.name, m.namespace),
+					"start one: --disaggregation-mode "+lacks+" --model-name "+m.name,
 					"has a %s worker and no %s worker: frontends do not list it", kind, lacks)
 			}
 		}
 		if ready {
-			r.add(OK, fmt.Sprintf("model %q in namespace %s", m.name, m.namespace), "", "has every kind of worker it needs")
+			r.add(OK, fmt.Sprintf("model %q in namespace %s", m.name, m.namespace), "",
+				"has every kind of worker it needs")
 		}
 	}
 }

@@ -33,7 +33,8 @@ func (r *Report) environment(environ []string) {
 		switch {
 		case !ours:
 		case value == "" && (name == "DYN_NAMESPACE" || name == "DYN_FILE_KV"):
-			r.add(Warning, name, "unset it", "is set and empty: counts as unset here, and is taken literally by the reference")
+			r.add(Warning, name, "unset it",
+				"is set and empty: counts as unset here, and is taken literally by the reference")
 		case slices.ContainsFunc([]string{"PASSWORD", "TOKEN", "NKEY", "SECRET"}, func(w string) bool { return strings.Contains(name, w) }):
 			r.add(Note, name, "", "is set")
 		default:
@@ -50,7 +51,8 @@ func (r *Report) openDiscovery(ctx context.Context, s *settings.Settings) []Reco
 	name, why := s.Planes.Discovery, "as was asked for"
 	switch {
 	case s.Load != nil:
-		r.add(Note, "discovery", "give --discovery-backend to serve a frontend", "a built-in load asks for no frontend, nothing is registered")
+		r.add(Note, "discovery", "give --discovery-backend to serve a frontend",
+			"a built-in load asks for no frontend, nothing is registered")
 		return nil
 	case !s.Planes.DiscoveryGiven:
 		choice := discovery.Choose(os.Getenv("ETCD_ENDPOINTS"), etcd.DefaultEndpoint, func() bool { return etcd.Answers(ctx, etcd.DefaultEndpoint) })
@@ -58,7 +60,8 @@ func (r *Report) openDiscovery(ctx context.Context, s *settings.Settings) []Reco
 	}
 	switch name {
 	case discovery.MemoryBackend:
-		r.add(Warning, "discovery", "give --discovery-backend file, with the same DYN_FILE_KV as the frontend", "mem, %s: only this process sees the workers", why)
+		r.add(Warning, "discovery", "give --discovery-backend file, with the same DYN_FILE_KV as the frontend",
+			"mem, %s: only this process sees the workers", why)
 		return nil
 	case discovery.FileBackend:
 		return r.readFolder(discovery.FileRoot(os.Getenv), why)
@@ -115,7 +118,8 @@ func connect(ctx context.Context, name string) (b discovery.Backend, where strin
 // readFolder reads the folder of the file backend and changes nothing in it.
 func (r *Report) readFolder(root, why string) (list []Record) {
 	if _, err := os.Stat(root); err != nil {
-		r.add(Note, "discovery", "check that the frontend has the same DYN_FILE_KV", "file, %s: the folder %s is not there yet, nobody uses it", why, root)
+		r.add(Note, "discovery", "check that the frontend has the same DYN_FILE_KV",
+			"file, %s: the folder %s is not there yet, nobody uses it", why, root)
 		return nil
 	}
 	r.add(OK, "discovery", "", "file %s, %s", root, why)
@@ -163,11 +167,15 @@ func (r *Report) reachable(records []Record) {
 			}
 			tried[address] = true
 			if host, _, _ := net.SplitHostPort(address); net.ParseIP(host).IsLoopback() {
-				r.add(Note, records[i].name(), "set DYN_TCP_RPC_HOST or DYN_EVENT_PLANE_HOST if frontends run elsewhere", "is at %s, which only processes of this machine reach", address)
+				r.add(Note, records[i].name(),
+					"set DYN_TCP_RPC_HOST or DYN_EVENT_PLANE_HOST if frontends run elsewhere",
+					"is at %s, which only processes of this machine reach", address)
 			}
 			c, err := net.DialTimeout("tcp", address, time.Second)
 			if err != nil {
-				r.add(Problem, records[i].name(), "if the process has gone, the record goes away by itself; else look at the network between", "nobody answers at %s: %v", address, err)
+				r.add(Problem, records[i].name(),
+					"if the process has gone, the record goes away by itself; else look at the network between",
+					"nobody answers at %s: %v", address, err)
 				continue
 			}
 			c.Close()
@@ -210,14 +218,17 @@ func (r *Report) file(subject, path, sum, cache string) {
 	if filepath.IsAbs(path) {
 		switch got, err := checksum(path); {
 		case err != nil:
-			r.add(Problem, subject, "frontends on other machines need the folder, or DYN_SYSTEM_PORT at the worker, which then offers the files", "its card names a file that cannot be read here: %v", err)
+			r.add(Problem, subject,
+				"frontends on other machines need the folder, or DYN_SYSTEM_PORT at the worker, which then offers the files", "its card names a file that cannot be read here: %v", err)
 		case got != sum:
-			r.add(Problem, subject, "restart the worker", "%s has changed since the worker was started: frontends refuse the file and do not list the model", path)
+			r.add(Problem, subject, "restart the worker",
+				"%s has changed since the worker was started: frontends refuse the file and do not list the model", path)
 		}
 	}
 	blob := filepath.Join(cache, strings.TrimPrefix(sum, "blake3:"))
 	if got, err := checksum(blob); err == nil && got != sum {
-		r.add(Problem, subject, "delete "+blob, "the copy of %s that frontends of this user keep is damaged: they never fetch it again and do not list the model", filepath.Base(path))
+		r.add(Problem, subject, "delete "+blob,
+			"the copy of %s that frontends of this user keep is damaged: they never fetch it again and do not list the model", filepath.Base(path))
 	}
 }
 
@@ -247,7 +258,8 @@ func (r *Report) ports(s *settings.Settings) {
 		}
 		l, err := net.Listen("tcp", net.JoinHostPort("", strconv.FormatInt(port, 10)))
 		if err != nil {
-			r.add(Problem, name, "stop the program that has it or choose another port", "port %d is in use: %v", port, err)
+			r.add(Problem, name, "stop the program that has it or choose another port",
+				"port %d is in use: %v", port, err)
 			return
 		}
 		l.Close()
