@@ -26,12 +26,16 @@ type note struct {
 	position int32   // index in its sequence
 }
 
-// Pool is the block pool. Units are named by their number; numbers at or above len(units) were never used.
+// pageUnits is the number of units that get their memory together, when the first of them is used.
+const pageUnits = 512
+
+// Pool is the block pool. Units are named by their number; numbers at or above used were never used.
 type Pool struct {
 	Now float64 // time of what happens next, kept for people
 
 	capacity int
-	units    []unit
+	pages    []*[pageUnits]unit
+	used     int             // units that were used so far
 	notes    []note          // nil if nobody looks
 	free     []int32         // stack of units that were used before
 	index    hashindex.Index // primary copy of each hash
@@ -58,11 +62,13 @@ func Bare(capacity int) *Pool {
 	return p
 }
 
+func (p *Pool) at(u int32) *unit { return &p.pages[uint32(u)/pageUnits][uint32(u)%pageUnits] }
+
 // Capacity returns the number of units.
 func (p *Pool) Capacity() int { return p.capacity }
 
 // Free returns the number of units that hold nothing.
-func (p *Pool) Free() int { return len(p.free) + p.capacity - len(p.units) }
+func (p *Pool) Free() int { return len(p.free) + p.capacity - p.used }
 
 // Inactive returns the number of cached units without references.
 func (p *Pool) Inactive() int { return p.inactive.n }
@@ -80,7 +86,7 @@ func (p *Pool) Match(hashes []uint64, dst []int32) (units []int32, referenced in
 			break
 		}
 		dst = append(dst, u)
-		if p.units[u].refs > 0 {
+		if p.at(u).refs > 0 {
 			referenced++
 		}
 	}
@@ -107,7 +113,7 @@ func (p *Pool) Reserve(hits []int32, n int, dst []int32) ([]int32, bool) {
 
 func (p *Pool) countInactive(units []int32) (n int) {
 	for _, u := range units {
-		if p.units[u].refs == 0 {
+		if p.at(u).refs == 0 {
 			n++
 		}
 	}
@@ -115,7 +121,7 @@ func (p *Pool) countInactive(units []int32) (n int) {
 }
 
 func (p *Pool) reuse(u int32) {
-	t := &p.units[u]
+	t := p.at(u)
 	if t.refs == 0 {
 		p.unlink(u)
 		p.stamp(u)
@@ -137,24 +143,28 @@ func (p *Pool) take() int32 {
 	if last := len(p.free) - 1; last >= 0 {
 		u, p.free = p.free[last], p.free[:last]
 	} else {
-		u = int32(len(p.units))
-		p.units = append(p.units, unit{older: none, newer: none, prev: none, next: none})
+		if p.used == len(p.pages)*pageUnits {
+			p.pages = append(p.pages, new([pageUnits]unit))
+		}
+		u = int32(p.used)
+		p.used++
+		*p.at(u) = unit{older: none, newer: none, prev: none, next: none}
 		if p.notes != nil {
 			p.notes = append(p.notes, note{})
 		}
 	}
-	p.units[u].refs, p.units[u].hits = 1, 0
+	p.at(u).refs, p.at(u).hits = 1, 0
 	p.stamp(u)
 	return u
 }
 
 // Cached reports whether the contents of a unit can be found.
-func (p *Pool) Cached(u int32) bool { return p.units[u].newer != none }
+func (p *Pool) Cached(u int32) bool { return p.at(u).newer != none }
 
 // Publish makes a private unit findable: it now holds the block of a sequence at position (from 0) with this hash,
 // after a block with the hash parent. fresh is false if the hash was resident already.
 func (p *Pool) Publish(u int32, hash, parent uint64, position int) (fresh bool) {
-	t := &p.units[u]
+	t := p.at(u)
 	t.hash = hash
 	if p.notes != nil {
 		p.notes[u] = note{parent: parent, since: p.Now, position: int32(position)}
@@ -164,18 +174,18 @@ func (p *Pool) Publish(u int32, hash, parent uint64, position int) (fresh bool) 
 		t.older, t.newer = u, u
 		return true
 	}
-	newest := p.units[primary].older
+	newest := p.at(primary).older
 	t.older, t.newer = newest, primary
-	p.units[newest].newer, p.units[primary].older = u, u
+	p.at(newest).newer, p.at(primary).older = u, u
 	return false
 }
 
 // Hold adds a reference to a unit in use, so that its contents stay after its sequences let go of it.
-func (p *Pool) Hold(u int32) { p.units[u].refs++ }
+func (p *Pool) Hold(u int32) { p.at(u).refs++ }
 
 // Release drops one reference. The last one makes a private unit free and a cached one inactive.
 func (p *Pool) Release(u int32) {
-	t := &p.units[u]
+	t := p.at(u)
 	t.refs--
 	if t.refs > 0 {
 		return
@@ -189,7 +199,7 @@ func (p *Pool) Release(u int32) {
 	if p.inactive.tail == none {
 		p.inactive.head = u
 	} else {
-		p.units[p.inactive.tail].next = u
+		p.at(p.inactive.tail).next = u
 	}
 	p.inactive.tail = u
 	p.inactive.n++
@@ -200,7 +210,7 @@ func (p *Pool) Release(u int32) {
 func (p *Pool) TakeRemoved() []uint64 {
 	p.gone = p.gone[:0]
 	for _, u := range p.removed {
-		p.gone = append(p.gone, p.units[u].hash)
+		p.gone = append(p.gone, p.at(u).hash)
 	}
 	p.removed = p.removed[:0]
 	return p.gone
@@ -217,8 +227,8 @@ func (p *Pool) TakeRemovedUnits() []int32 {
 func (p *Pool) evict(n int) {
 	if n > 1 {
 		p.gone = p.gone[:0]
-		for u := p.inactive.head; len(p.gone) < n; u = p.units[u].next {
-			p.gone = append(p.gone, p.units[u].hash)
+		for u := p.inactive.head; len(p.gone) < n; u = p.at(u).next {
+			p.gone = append(p.gone, p.at(u).hash)
 		}
 		p.index.Fetch(p.gone)
 	}
@@ -230,7 +240,7 @@ func (p *Pool) evict(n int) {
 func (p *Pool) evictFirst() {
 	u := p.inactive.head
 	p.unlink(u)
-	t := &p.units[u]
+	t := p.at(u)
 	if t.newer == u {
 		p.index.Remove(t.hash)
 		p.removed = append(p.removed, u)
@@ -238,7 +248,7 @@ func (p *Pool) evictFirst() {
 		if primary, _ := p.index.Get(t.hash); primary == u {
 			p.index.Put(t.hash, t.newer)
 		}
-		p.units[t.older].newer, p.units[t.newer].older = t.newer, t.older
+		p.at(t.older).newer, p.at(t.newer).older = t.newer, t.older
 	}
 	t.older, t.newer = none, none
 	p.free = append(p.free, u)
@@ -250,20 +260,20 @@ func (p *Pool) evictFirst() {
 
 // unlink takes a unit out of the inactive list.
 func (p *Pool) unlink(u int32) {
-	t := &p.units[u]
+	t := p.at(u)
 	if t.prev == none {
 		p.inactive.head = t.next
 	} else {
-		p.units[t.prev].next = t.next
+		p.at(t.prev).next = t.next
 	}
 	if t.next == none {
 		p.inactive.tail = t.prev
 	} else {
-		p.units[t.next].prev = t.prev
+		p.at(t.next).prev = t.prev
 	}
 	t.prev, t.next = none, none
 	p.inactive.n--
 }
 
 // Hash returns the hash of a cached unit, or the last one of a unit that is not cached.
-func (p *Pool) Hash(u int32) uint64 { return p.units[u].hash }
+func (p *Pool) Hash(u int32) uint64 { return p.at(u).hash }

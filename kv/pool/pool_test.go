@@ -179,7 +179,7 @@ func consistent(p *Pool, n *naive) error {
 		return fmt.Errorf("%d inactive, %d free, want %d, %d", p.Inactive(), p.Free(), len(n.inactive), n.freeUnits())
 	}
 	order := []int32{}
-	for u := p.inactive.head; u != none; u = p.units[u].next {
+	for u := p.inactive.head; u != none; u = p.at(u).next {
 		order = append(order, u)
 	}
 	if !slices.Equal(order, n.inactive) {

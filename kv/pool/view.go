@@ -24,10 +24,10 @@ type Info struct {
 
 // State returns what a unit holds.
 func (p *Pool) State(u int32) State {
-	if int(u) >= len(p.units) {
+	if int(u) >= p.used {
 		return Empty
 	}
-	switch t := &p.units[u]; {
+	switch t := p.at(u); {
 	case t.refs > 1:
 		return Shared
 	case t.refs == 1:
@@ -43,7 +43,7 @@ func (p *Pool) Info(u int32) Info {
 	if int(u) >= len(p.notes) {
 		return Info{}
 	}
-	t, n := &p.units[u], &p.notes[u]
+	t, n := p.at(u), &p.notes[u]
 	i := Info{State: p.State(u), Refs: int(t.refs), Hits: int(t.hits), Since: n.since}
 	if t.newer != none {
 		i.Cached, i.Hash, i.Parent, i.Position = true, t.hash, n.parent, int(n.position)

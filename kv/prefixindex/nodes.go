@@ -9,9 +9,13 @@ const Unknown = -1
 // hash, the number of its pins, the set of ranks that hold it in the device tier, the sets of the caller.
 type nodes struct {
 	stride int
-	words  []uint64
+	pages  [][]uint64 // pageRows rows each
+	used   int32
 	free   []int32
 }
+
+// pageRows is the number of rows that get their memory together.
+const pageRows = 1024
 
 // Words of a row.
 const (
@@ -20,10 +24,12 @@ const (
 	device
 )
 
-func (n *nodes) row(node int32) []uint64 { return n.words[int(node)*n.stride:][:n.stride] }
+func (n *nodes) row(node int32) []uint64 {
+	return n.pages[uint32(node)/pageRows][int(uint32(node)%pageRows)*n.stride:][:n.stride]
+}
 
 // len returns the number of nodes, free ones included.
-func (n *nodes) len() int32 { return int32(len(n.words) / n.stride) }
+func (n *nodes) len() int32 { return n.used }
 
 // take returns a free node.
 func (n *nodes) take() int32 {
@@ -32,11 +38,11 @@ func (n *nodes) take() int32 {
 		n.free = n.free[:last]
 		return node
 	}
-	node := n.len()
-	for range n.stride {
-		n.words = append(n.words, 0)
+	if int(n.used) == len(n.pages)*pageRows {
+		n.pages = append(n.pages, make([]uint64, pageRows*n.stride))
 	}
-	return node
+	n.used++
+	return n.used - 1
 }
 
 // node returns the node of a block, a new one if there is none.
