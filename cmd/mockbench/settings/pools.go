@@ -78,20 +78,30 @@ func (r *resolver) pools() error {
 }
 
 func (r *resolver) role() (engine.Role, error) {
-	prefill, decode, mode := r.v.On("--is-prefill-worker"), r.v.On("--is-decode-worker"), r.v.Text("--disaggregation-mode")
-	switch {
-	case prefill && decode:
-		return "", conflict("--is-prefill-worker", "excludes --is-decode-worker, a worker has one role")
-	case (prefill || decode) && mode != "":
-		return "", conflict("--is-prefill-worker, --is-decode-worker", "cannot be combined with --disaggregation-mode %s, which does the same", mode)
-	case prefill || mode == "prefill":
-		return engine.PrefillRole, nil
-	case decode || mode == "decode":
-		return engine.DecodeRole, nil
-	case mode == "" && r.from != nil:
+	mode := r.v.Text("--disaggregation-mode")
+	role, err := WorkerRole(mode, r.v.On("--is-prefill-worker"), r.v.On("--is-decode-worker"))
+	if err == nil && role == engine.Aggregated && mode == "" && r.from != nil {
 		return r.from.Role(), nil
 	}
-	return engine.Aggregated, nil
+	return role, err
+}
+
+// WorkerRole returns the role of the workers that --disaggregation-mode asks for, or one of the two flags that it has
+// replaced; nothing is aggregated. Errors are *engine.SettingError: the flags exclude one another, even where they agree.
+func WorkerRole(mode string, isPrefill, isDecode bool) (engine.Role, error) {
+	switch {
+	case isPrefill && isDecode:
+		return "", conflict("--is-prefill-worker", "excludes --is-decode-worker, a worker has one role")
+	case (isPrefill || isDecode) && mode != "":
+		return "", conflict("--is-prefill-worker, --is-decode-worker", "cannot be combined with --disaggregation-mode %s, which does the same", mode)
+	case isPrefill || mode == "prefill":
+		return engine.PrefillRole, nil
+	case isDecode || mode == "decode":
+		return engine.DecodeRole, nil
+	case mode == "" || mode == "agg":
+		return engine.Aggregated, nil
+	}
+	return "", wrongWord("--disaggregation-mode", mode, []string{"agg", "prefill", "decode"})
 }
 
 // splitProfile reports whether the profile has workers of both roles and no flag says otherwise.
