@@ -27,7 +27,7 @@ func (r *Root) Coverage(system string, b engine.Backend) ([]Support, error) {
 	if err != nil {
 		return nil, err
 	}
-	slots, err := r.versionSlots(system, data, b)
+	slots, err := r.versionSlots(system, b)
 	if err != nil || len(r.dirs(data+"/gemm/"+string(b))) == 0 {
 		return nil, err
 	}

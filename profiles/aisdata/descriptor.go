@@ -15,7 +15,7 @@ type Descriptor struct {
 	Version string // of the backend, or the name of a slot: current, previous, next
 
 	TP, AttentionDP int // default 1
-	MoETP, MoEEP    int // default: experts are spread over all ranks, each whole
+	MoETP, MoEEP    int // default 1; their product is TP x AttentionDP for models with experts
 	Nextn           int
 
 	// Quants replace the formats that the model's configuration implies, where they are set.
@@ -78,7 +78,7 @@ func (r *Root) open(d *Descriptor) (*reader, *ais.System, ais.Model, error) {
 	if err != nil {
 		return nil, nil, none, err
 	}
-	s, err := r.versionSlots(d.System, data, d.Backend)
+	s, err := r.versionSlots(d.System, d.Backend)
 	if err != nil {
 		return nil, nil, none, err
 	}
@@ -110,11 +110,7 @@ func (p *Prediction) String() string {
 }
 
 func (d *Descriptor) parallel() ais.Parallel {
-	p := ais.Parallel{TP: max(d.TP, 1), AttentionDP: max(d.AttentionDP, 1), MoETP: d.MoETP, MoEEP: d.MoEEP}
-	if p.MoETP == 0 && p.MoEEP == 0 {
-		p.MoETP, p.MoEEP = 1, p.TP*p.AttentionDP
-	}
-	return p
+	return ais.Parallel{TP: max(d.TP, 1), AttentionDP: max(d.AttentionDP, 1), MoETP: max(d.MoETP, 1), MoEEP: max(d.MoEEP, 1)}
 }
 
 func override(inferred, given ais.Quants) ais.Quants {

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,15 +110,16 @@ func TestGoldenAis(t *testing.T) {
 	root := testRoot(t)
 	for file, rules := range map[string]ais.Rules{"aic_0_12_0_latency": ais.Rules012, "mocker_latency": ais.Rules013} {
 		t.Run(file, func(t *testing.T) {
-			values, newer := 0, 0
+			values, newer, errors := 0, 0, deviations{}
 			for _, c := range recordings(t, file) {
 				t.Run(c.Name, func(t *testing.T) {
-					g := golden{t: t, c: &c, newer: rules == ais.Rules013 && strings.HasPrefix(root.Version, "0.12.")}
+					g := golden{t: t, c: &c, newer: rules == ais.Rules013 && strings.HasPrefix(root.Version, "0.12."), errors: errors}
 					g.run(root, c.descriptor(rules))
 					values, newer = values+g.values, newer+g.differ
 				})
 			}
 			t.Logf("%d values compared, %d of newer data left out", values, newer)
+			errors.log(t)
 			if values < 1000 {
 				t.Errorf("only %d values compared", values)
 			}
@@ -130,6 +133,19 @@ type golden struct {
 	c              *recorded
 	newer          bool // the recording used newer data
 	values, differ int
+	errors         deviations
+	group          string // of deviations
+}
+
+// deviations are relative errors of times, by kind of model and backend.
+type deviations map[string][]float64
+
+func (d deviations) log(t *testing.T) {
+	for _, group := range slices.Sorted(maps.Keys(d)) {
+		list := slices.Sorted(slices.Values(d[group]))
+		t.Logf("%-18s %4d times, relative error: median %.1e, p99 %.1e, largest %.1e", group, len(list), list[len(list)/2],
+			list[len(list)*99/100], list[len(list)-1])
+	}
 }
 
 func (g *golden) run(root *Root, d Descriptor) {
@@ -137,6 +153,7 @@ func (g *golden) run(root *Root, d Descriptor) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
+	g.group = fmt.Sprintf("%s, %s", p.Model().Family, d.Backend)
 	for i, q := range g.c.Input.Prefill {
 		ops, err := p.PrefillOps(q[0], q[1], q[2])
 		g.compare(fmt.Sprint("prefill ", q), ais.Sum(ops), err, g.c.Expect.Prefill[i], g.newer && remeasured(p, d, true))
@@ -169,6 +186,9 @@ func remeasured(p *Prediction, d Descriptor, prefill bool) bool {
 // compare checks one answer. Answers from other measurements are counted, not compared.
 func (g *golden) compare(question string, got float64, err error, want any, other bool) {
 	ms, number := want.(float64)
+	if number && err == nil && question != "blocks" {
+		g.errors[g.group] = append(g.errors[g.group], math.Abs(got-ms)/ms)
+	}
 	switch {
 	case other:
 		g.differ++

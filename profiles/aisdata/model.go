@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"mockbench/engine/timing/ais"
@@ -42,10 +43,11 @@ type hubConfig struct {
 
 // quantization is the quantization block of config.json, and of ModelOpt's file beside it.
 type quantization struct {
-	Method    string `json:"quant_method"`
-	Algorithm string `json:"quant_algo"`
-	Block     []int  `json:"weight_block_size"`
-	Scheme    string `json:"activation_scheme"`
+	Method    string   `json:"quant_method"`
+	Algorithm string   `json:"quant_algo"`
+	Block     []int    `json:"weight_block_size"`
+	Scheme    string   `json:"activation_scheme"`
+	Excluded  []string `json:"exclude_modules"` // kept in bfloat16
 	Groups    map[string]struct {
 		Inputs struct{ Dynamic bool } `json:"input_activations"`
 	} `json:"config_groups"`
@@ -165,7 +167,11 @@ func (q *quantization) formats() (ais.Quants, error) {
 	case q == nil:
 		return ais.Quants{GEMM: ais.BF16, MoE: ais.BF16, KVCache: ais.BF16, FMHA: ais.BF16}, nil
 	case q.Algorithm == "NVFP4":
-		return low(ais.NVFP4, ais.NVFP4)
+		formats, err := low(ais.NVFP4, ais.NVFP4)
+		if slices.ContainsFunc(q.Excluded, func(name string) bool { return strings.Contains(name, "kv_b_proj") }) {
+			formats.Latent = ais.BF16
+		}
+		return formats, err
 	case q.Algorithm == "" && q.Method == "fp8" && len(q.Block) > 0:
 		return low(ais.FP8Block, ais.FP8Block)
 	case q.Algorithm == "FP8", q.Algorithm == "" && q.Method == "fp8":

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -49,7 +48,7 @@ func (r *Root) system(name string) (*ais.System, string, error) {
 type slots struct{ current, previous, next string }
 
 // versionSlots reads the slots of a backend on a system.
-func (r *Root) versionSlots(system, data string, b engine.Backend) (slots, error) {
+func (r *Root) versionSlots(system string, b engine.Backend) (slots, error) {
 	type entry struct{ Current, Previous string }
 	var file struct {
 		Defaults  map[engine.Backend]entry
@@ -67,24 +66,29 @@ func (r *Root) versionSlots(system, data string, b engine.Backend) (slots, error
 		return s, fmt.Errorf("ais backend: got %q, the data names no version of it", b)
 	}
 	if overridden {
-		return s, nil // such systems have no next version
+		return s, nil // such systems have no next version, and do not make one for others
 	}
-	for _, v := range r.declared(data, b) {
-		if compareVersions(v, s.current) > 0 && (s.next == "" || compareVersions(v, s.next) > 0) {
-			s.next = v
+	for _, other := range r.Systems() {
+		if _, own := file.Overrides[other][b]; own {
+			continue
+		}
+		for _, v := range r.declared(other, b) {
+			if compareVersions(v, s.current) > 0 && compareVersions(v, s.next) > 0 {
+				s.next = v
+			}
 		}
 	}
 	return s, nil
 }
 
 // declared lists the versions of a backend that any table of a system has.
-func (r *Root) declared(data string, b engine.Backend) []string {
+func (r *Root) declared(system string, b engine.Backend) []string {
 	var found []string
+	data := path.Join("systems/data", system)
 	for _, family := range r.dirs(data) {
 		found = append(found, r.dirs(path.Join(data, family, string(b)))...)
 	}
-	slices.SortFunc(found, compareVersions)
-	return slices.Compact(found)
+	return found
 }
 
 // pick turns a version, a slot's name or nothing into a version.
@@ -116,16 +120,18 @@ func (s slots) String() string {
 
 // lanePolicy reads which attention kernel a version of a backend chooses on a GPU.
 func (r *Root) lanePolicy(b engine.Backend, version string, sm int) (ais.LanePolicy, error) {
-	var file map[engine.Backend]map[string]map[int]string
+	type lanes map[string]map[int]string // by version and architecture of the GPU
+	var file struct{ VLLM, SGLang, TRTLLM lanes }
 	if err := r.readYAML("systems/attention_lane_defaults.yaml", &file); err != nil {
 		return ais.LanePolicy{}, err
 	}
+	versions := map[engine.Backend]lanes{engine.VLLM: file.VLLM, engine.SGLang: file.SGLang, engine.TRTLLM: file.TRTLLM}[b]
 	best := ""
-	for v := range file[b] {
+	for v := range versions {
 		if compareVersions(v, version) <= 0 && (best == "" || compareVersions(v, best) > 0) {
 			best = v
 		}
 	}
-	lane, ok := file[b][best][sm]
+	lane, ok := versions[best][sm]
 	return ais.LanePolicy{Known: ok, Pinned: lane}, nil
 }

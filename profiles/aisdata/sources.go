@@ -74,7 +74,7 @@ func (r *reader) sources(family, name string, from borrowing) ([]source, error) 
 		if b == r.backend || kernels == nil {
 			continue
 		}
-		s, err := r.root.versionSlots(r.system, r.data, b)
+		s, err := r.root.versionSlots(r.system, b)
 		if err != nil {
 			return nil, err
 		}

@@ -36,7 +36,7 @@ func newFlags(a *arguments) *pflag.FlagSet {
 	f.StringVar(&a.backendVersion, "backend-version", "current", "version of the backend: current, previous, next or a number (`V`)")
 	f.IntVar(&a.tp, "tp", 1, "GPUs that share attention (`N`)")
 	f.IntVar(&a.attentionDP, "attention-dp", 1, "ranks with attention of their own (`N`)")
-	f.IntVar(&a.moeTP, "moe-tp", 0, "GPUs that share an expert; experts are whole if neither this nor --moe-ep is given (`N`)")
+	f.IntVar(&a.moeTP, "moe-tp", 0, "GPUs that share an expert; with --moe-ep, needed for experts on several GPUs (`N`)")
 	f.IntVar(&a.moeEP, "moe-ep", 0, "groups that the experts are spread over (`N`)")
 	f.IntVar(&a.nextn, "nextn", 0, "draft tokens (`N`)")
 	f.IntVar(&a.batch, "batch", 1, "requests in the pass (`N`)")

@@ -39,6 +39,8 @@ func (p *Predictor) dispatched(elements int, before bool, step func(latency, err
 		if width > 1 {
 			step(t.allReduced(elements, g))
 		}
+	case width > 1 && p.backend == engine.TRTLLM && !p.exchanges():
+		step(t.allReduced(elements, g))
 	case width == 1 || p.backend == engine.TRTLLM:
 		exchange()
 	case before:
@@ -50,9 +52,13 @@ func (p *Predictor) dispatched(elements int, before bool, step func(latency, err
 	}
 }
 
-// packed is the size of a dispatch in elements of two bytes: TensorRT-LLM sends quantised tokens on newer GPUs.
+// exchanges reports whether TensorRT-LLM exchanges the tokens of attention ranks also where several share one, and sends
+// them quantised.
+func (p *Predictor) exchanges() bool { return p.backend == engine.TRTLLM && p.tables.sys.GPU.SM == 100 }
+
+// packed is the size of a dispatch in elements of two bytes.
 func (p *Predictor) packed(elements int) int {
-	if p.backend != engine.TRTLLM || p.tables.sys.GPU.SM != 100 {
+	if !p.exchanges() {
 		return elements
 	}
 	switch p.model.Quants.MoE {

@@ -58,6 +58,9 @@ type Parallel struct {
 	TP, AttentionDP, MoETP, MoEEP int
 }
 
+// fp8BlockSize is the edge of the blocks of weights that share a scale.
+const fp8BlockSize = 128
+
 // ranks is the number of GPUs that experts are spread over.
 func (p Parallel) ranks() int { return p.MoETP * p.MoEEP }
 
@@ -120,8 +123,12 @@ func (p Parallel) check(m *Model) error {
 		return nil
 	}
 	if p.TP*p.AttentionDP != p.ranks() {
-		return fmt.Errorf("ais: tp %d x attention_dp %d must equal moe_tp_size %d x moe_ep_size %d",
-			p.TP, p.AttentionDP, p.MoETP, p.MoEEP)
+		return fmt.Errorf("ais: moe_tp_size %d x moe_ep_size %d must equal tp %d x attention_dp %d for %s, which has experts",
+			p.MoETP, p.MoEEP, p.TP, p.AttentionDP, m.Name)
+	}
+	if m.Quants.MoE == FP8Block && m.ExpertInter%(p.MoETP*fp8BlockSize) != 0 {
+		return fmt.Errorf("ais: moe_tp_size %d cuts the %d columns of an expert of %s within a block of %d scales",
+			p.MoETP, m.ExpertInter, m.Name, fp8BlockSize)
 	}
 	if p.MoEEP > m.Experts {
 		return fmt.Errorf("ais: moe_ep_size must be at most %d, the experts of %s, got %d", m.Experts, m.Name, p.MoEEP)

@@ -47,6 +47,9 @@ func NewPredictor(s Setup, t *Tables) (*Predictor, error) {
 	if err := s.Parallel.check(&s.Model); err != nil {
 		return nil, err
 	}
+	if s.Backend == engine.VLLM && s.Model.Quants.Latent != "" {
+		return nil, fmt.Errorf("ais: %s keeps some projections in %s, which is not modelled on vllm", s.Model.Name, s.Model.Quants.Latent)
+	}
 	if s.Nextn < 0 || s.Nextn > 5 {
 		return nil, fmt.Errorf("ais: nextn must be between 0 and 5, got %d", s.Nextn)
 	}
