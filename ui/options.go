@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -129,6 +130,10 @@ type Options struct {
 	Drain          func(ctx context.Context, progress func(Draining)) // nil: quit at once
 	Crash          func(report string)                                // called with a panic after the terminal is back; may be nil
 	Abandon        func()                                             // called before SIGQUIT ends the process, after the terminal is back; may be nil
+
+	Tape      Tape                    // a recording to show in place of a run; nil: none
+	Report    func(w io.Writer) error // writes the report so far as JSON; nil: there is none
+	ExportDir string                  // where the screen is exported to; empty: the current folder
 
 	FPS        int // frames a second; 0 is 10
 	NoMouse    bool

@@ -40,6 +40,9 @@ func Main(args []string, commands []flags.Command) int {
 	if err := p.checkReport(); err != nil {
 		return fail(os.Stderr, err)
 	}
+	if err := p.checkRecord(); err != nil {
+		return fail(os.Stderr, err)
+	}
 	if err := p.openLog(); err != nil {
 		return fail(os.Stderr, err)
 	}

@@ -17,6 +17,7 @@ type fleet struct {
 	workers []*live.Worker // by number; nil until started
 	first   int            // number in the process of the first of them
 	feeds   []*ui.Feed     // of the screen; nil without
+	taps    taps           // of the recorder; nil without
 	stalled func(worker int)
 	changed func(worker int, c engine.Config) // settings have come into force; nil if nobody cares
 }
@@ -30,6 +31,9 @@ func (p *program) newFleet() *fleet {
 	f := &fleet{clock: live.NewClock(1), workers: make([]*live.Worker, n)}
 	if p.screen {
 		f.feeds = make([]*ui.Feed, n)
+	}
+	if p.s.Record != "" {
+		f.taps = make(taps, n)
 	}
 	return f
 }
@@ -76,6 +80,10 @@ func (p *program) startWorker(ctx context.Context, f *fleet, i int, startup time
 		f.feeds[i] = ui.NewFeed(ranks)
 		readers = append(readers, f.feeds[i])
 	}
+	if f.taps != nil {
+		f.taps[i].feed = ui.NewFeed(ranks)
+		readers = append(readers, f.taps[i].feed)
+	}
 	cfg := launch.Engine
 	cfg.EmitKVEvents = cfg.EnablePrefixCaching && cfg.Role != engine.DecodeRole
 	cfg.EmitKVTokenIDs = cfg.EmitKVEvents && launch.Dynamo.ZMQKVEventsPort != nil
@@ -98,6 +106,7 @@ func (p *program) startWorker(ctx context.Context, f *fleet, i int, startup time
 		return nil, err
 	}
 	f.workers[i] = w
+	f.taps.start(i, w)
 	return w, nil
 }
 
@@ -122,6 +131,9 @@ func (f *fleet) sources() []ui.Source {
 	out := make([]ui.Source, len(f.feeds))
 	for i := range out {
 		out[i] = ui.Source{Worker: f.workers[i], Feed: f.feeds[i]}
+		if f.taps != nil {
+			out[i].Worker = f.taps[i].screen
+		}
 	}
 	return out
 }

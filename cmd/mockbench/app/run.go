@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
+	"mockbench/engine/report"
 	"mockbench/engine/spawn"
 	"mockbench/engine/workload"
 	"mockbench/ui"
@@ -24,6 +26,7 @@ type job struct {
 	place   *placement     // of the load
 	rival   *rival         // a second fleet under the same load; nil without
 	planes  func() ui.Status
+	tape    *tape           // what is recorded of it; nil if nothing is
 	lost    <-chan error    // the first worker that discovery has lost for good; nil if that cannot happen
 	done    <-chan struct{} // closed when a load has reached its end; nil if it has none
 	drain   func(ctx context.Context, progress func(ui.Draining))
@@ -60,6 +63,12 @@ func (p *program) run() int {
 		p.flush()
 		return fail(os.Stderr, err)
 	}
+	if j.tape, err = p.record(j); err != nil {
+		signal.Stop(signals)
+		p.flush()
+		p.cleanUp(j)
+		return fail(os.Stderr, err)
+	}
 	var e end
 	if p.screen {
 		signal.Stop(signals)
@@ -67,6 +76,9 @@ func (p *program) run() int {
 	} else {
 		e = p.headless(j, signals)
 		signal.Stop(signals) // from here on a signal ends the program at once, also if nobody reads the summary
+	}
+	if err := j.tape.end(j.figures); err != nil && e.err == nil {
+		e.err = err
 	}
 	j.fleet.close()
 	if e.forced {
@@ -147,6 +159,7 @@ func (p *program) watch(j *job) end {
 		Model: j.model, Backend: p.engineText(), Fleet: j.fleet.sources, Clock: j.fleet.clock,
 		NoDelay: noDelay(p.s), Status: j.planes, Window: j.figures.window, Routing: j.routing, Log: &p.ring,
 		Crash: p.crashed, Abandon: j.abandon, FPS: p.s.Screen.FPS, NoMouse: p.s.Screen.NoMouse, Colors: p.colors(),
+		ExportDir: p.s.Screen.ExportDir, Report: func(w io.Writer) error { return report.WriteJSON(w, j.figures.report()) },
 		Drain: func(ctx context.Context, progress func(ui.Draining)) {
 			draining() // a load that ends now has not reached its goal
 			ctx, cancel := context.WithTimeout(ctx, j.grace)

@@ -43,6 +43,7 @@ var runFlags = []*Flag{
 	{Name: "--ab", Kind: String, Arg: "POLICY", Group: GroupRun, Ours: true, Allowed: []string{"kv", "round-robin", "round_robin", "random", "power-of-two", "least-loaded"},
 		Help: "Send the built-in load to a second fleet too, under another placement policy, and compare the two."},
 	{Name: "--report", Kind: String, Arg: "FILE|-", Group: GroupRun, Ours: true, Help: "Write the report of the run as JSON; - is stdout."},
+	{Name: "--record", Kind: String, Arg: "FILE", Group: GroupRun, Ours: true, Help: "Record what the screen shows of the run, for mockbench view FILE."},
 	{Name: "--seed", Kind: Int, Arg: "N", Default: "1", Group: GroupRun, Ours: true, Help: "Seed of request ids, tokens and the built-in load."},
 	{Name: "--strict", Group: GroupRun, Ours: true, Help: "Treat warnings about settings without effect as errors."},
 	{Name: "--reference-quirks", Group: GroupRun, Ours: true,
@@ -57,4 +58,5 @@ var runFlags = []*Flag{
 		Help: "Time between progress lines without a screen; 0 means none (1s on a terminal, else 10s)."},
 	{Name: "--quiet", Group: GroupScreen, Ours: true, Help: "Without a screen print only warnings and the summary."},
 	{Name: "--log-file", Kind: String, Arg: "FILE", Group: GroupScreen, Ours: true, Help: "Write the log to a file as well."},
+	{Name: "--export-dir", Kind: String, Arg: "DIR", Default: ".", Group: GroupScreen, Ours: true, Help: "Where x writes what is on the screen."},
 }

@@ -27,12 +27,14 @@ type Settings struct {
 	Router  *Router        // what the model card advertises, nil if nothing
 	Load    *profiles.Load // built-in load, nil if requests come from a frontend
 	Profile string         // name of the profile, empty if none
+	File    string         // of --extra-engine-args, empty if none
 
 	Seed           uint64
 	Duration       time.Duration // of the run, 0 is no limit
 	Requests       uint64        // of the run, 0 is no limit
 	AB             router.Policy // of a second fleet under the same load, empty for none
 	Report         string        // file, "-" for stdout, empty for none
+	Record         string        // file, empty for none
 	SGLangGenerate bool          // the card offers SGLang's own interface
 
 	Quirks bool // the reference's behaviour where it harms its users
@@ -72,6 +74,7 @@ type Screen struct {
 	ProgressGiven bool
 	Quiet         bool
 	LogFile       string
+	ExportDir     string
 }
 
 // ProfileError is a profile that cannot be used.
@@ -152,6 +155,7 @@ func (r *resolver) run() (err error) {
 	s := r.s
 	s.SGLangGenerate = r.v.On("--sglang-generate")
 	s.Quirks, s.Report = r.v.On("--reference-quirks"), r.v.Text("--report")
+	s.Record = r.v.Text("--record")
 	if s.Duration, err = r.span("--duration"); err != nil {
 		return err
 	}
@@ -167,7 +171,7 @@ func (r *resolver) screen() (err error) {
 	s := &r.s.Screen
 	s.Force, s.Off, s.Quiet = r.v.On("--tui"), r.v.On("--no-tui"), r.v.On("--quiet")
 	s.NoColor, s.NoMouse = r.v.On("--no-color"), r.v.On("--no-mouse")
-	s.LogFile, s.ProgressGiven = r.v.Text("--log-file"), r.given("--progress")
+	s.LogFile, s.ProgressGiven, s.ExportDir = r.v.Text("--log-file"), r.given("--progress"), r.v.Text("--export-dir")
 	if s.Force && s.Off {
 		return &flags.UsageError{Text: "--tui and --no-tui exclude each other", Kind: flags.Conflict}
 	}
