@@ -109,30 +109,63 @@ func (p *knobsPanel) restart(m *Model) tea.Cmd {
 		m.say("no change waits for a restart")
 		return nil
 	}
-	setups := make([]knobs.Setup, len(m.workers))
+	wanted := make([]engine.Config, len(m.workers))
 	for i, w := range m.workers {
-		setups[i] = p.edited(m.setupOf(w))
-		if err := setups[i].Engine.Validate(); err != nil {
+		wanted[i] = p.edited(m.setupOf(w)).Engine
+		if err := wanted[i].Validate(); err != nil {
 			m.refuse(err)
 			return nil
 		}
 	}
 	msg := changedMsg{what: "restart: " + p.editText(), restart: true}
-	var waits []func() error
+	var list []restarting
 	for i, w := range m.workers {
-		wait, err := w.Worker.Restart(setups[i].Engine)
-		if err != nil {
-			m.refuse(err)
-			return nil
-		}
-		w.wanted = setups[i].Engine
-		waits = append(waits, wait)
+		w.wanted = wanted[i]
+		list = append(list, restarting{w.Worker, wanted[i]})
 	}
 	clear(p.edits)
 	p.turns++
 	m.say("workers restart: what runs ends first, what waits is kept (R cancels what runs)")
 	p.refresh(m)
-	return await(msg, waits)
+	return beside("screen restart", func() tea.Msg {
+		msg.err = restartAll(list)
+		return msg
+	})
+}
+
+// restarting is a worker with the settings of its next engine.
+type restarting struct {
+	worker Worker
+	config engine.Config
+}
+
+// restartAll restarts workers and waits until all have their new engines. Decode workers go first and prefill workers
+// follow: what one of the two keeps back is not what the other one waits for.
+func restartAll(list []restarting) error {
+	var errs []error
+	for _, decode := range []bool{true, false} {
+		var waits []func() error
+		for _, r := range list {
+			if (r.config.Role == engine.DecodeRole) != decode {
+				continue
+			}
+			wait, err := r.worker.Restart(r.config)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			waits = append(waits, wait)
+		}
+		for _, wait := range waits {
+			errs = append(errs, wait())
+		}
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // editText lists the changes that wait for a restart.

@@ -63,6 +63,9 @@ func (l *lives) add(w *worker, marks []feed.Mark) {
 			x.moments = append(x.moments[:keptMoments/2], x.moments[keptMoments/2+1:]...)
 		}
 		x.moments = append(x.moments, moment{marks[i], w.name})
+		for at := len(x.moments) - 1; at > 0 && x.moments[at-1].At > x.moments[at].At; at-- { // of another worker
+			x.moments[at-1], x.moments[at] = x.moments[at], x.moments[at-1]
+		}
 	}
 }
 
@@ -170,13 +173,13 @@ func (x *life) sum() lifeSum {
 		case feed.Chunk:
 			s.chunks++
 		case feed.FirstToken:
-			if s.ttft < 0 {
+			if s.ttft < 0 && !(held >= 0 && m.At <= held) {
 				s.ttft = since
 			}
 		case feed.Preempted:
 			s.preempted++
 		case feed.Held:
-			held = m.At
+			held, s.ttft = m.At, -1 // the first token for the client is the decode worker's
 		case feed.Done:
 			s.tokens, s.total, s.outcome = max(s.tokens, m.Tokens), since, "done"
 		case feed.Rejected:
@@ -212,14 +215,10 @@ func (x *life) stretches(now engine.Time) (list []stretch) {
 		}
 		state, since, worker = letter, max(at, since), m.worker
 	}
-	decoding := false
+	decoding, held := false, false
 	for i := range x.moments {
 		m := &x.moments[i]
 		switch m.Kind {
-		case feed.Queued:
-			if i > 0 {
-				next(m, state, m.At)
-			}
 		case feed.Admitted:
 			next(m, letterBetween, m.At)
 			if decoding {
@@ -229,12 +228,19 @@ func (x *life) stretches(now engine.Time) (list []stretch) {
 			next(m, letterPrefill, m.At)
 			next(m, letterBetween, m.Until)
 		case feed.FirstToken:
-			decoding = true
-			next(m, letterDecode, m.At)
+			if state != letterTransfer { // else it is the prefill worker's
+				decoding = true
+				next(m, letterDecode, m.At)
+			}
 		case feed.Preempted:
 			next(m, letterLost, m.At)
-		case feed.Held, feed.Reserved:
+		case feed.Held:
+			held = true
 			next(m, letterTransfer, m.At)
+		case feed.Reserved:
+			if held { // else there is nothing to transfer yet
+				next(m, letterTransfer, m.At)
+			}
 		case feed.Done, feed.Rejected, feed.Cancelled:
 			if state != letterTransfer || i == len(x.moments)-1 && x.over() { // the prompt's KV is still to be transferred
 				next(m, 0, m.At)

@@ -47,8 +47,9 @@ func TestLife(t *testing.T) {
 func TestLifeAtTwoWorkers(t *testing.T) {
 	var l lives
 	p, d := &worker{name: "p0"}, &worker{name: "d0"}
+	l.add(d, []feed.Mark{{Label: "r", Kind: feed.Queued, At: 50}}) // it is fetched first
 	l.add(p, []feed.Mark{{Label: "r", Kind: feed.Queued, At: 0}, {Label: "r", Kind: feed.Admitted, At: 100},
-		{Label: "r", Kind: feed.Chunk, At: 100, Until: 300}, {Label: "r", Kind: feed.Held, At: 300}, {Label: "r", Kind: feed.Done, At: 300}})
+		{Label: "r", Kind: feed.Chunk, At: 100, Until: 300}, {Label: "r", Kind: feed.Held, At: 300}, {Label: "r", Kind: feed.FirstToken, At: 300}, {Label: "r", Kind: feed.Done, At: 300}})
 	if l.of(p, "r").over() {
 		t.Error("the prefill worker's part is taken for the end")
 	}
@@ -57,7 +58,7 @@ func TestLifeAtTwoWorkers(t *testing.T) {
 	if a, b := line(x, "p0", 10, 0), line(x, "d0", 10, 0); a != ".PP>>" || b != "     -dddd" {
 		t.Errorf("time lines %q and %q", a, b)
 	}
-	if s := x.sum(); s.outcome != "done" || s.worker != "d0" || s.transferred != 200 || len(l.ended()) != 1 {
+	if s := x.sum(); s.outcome != "done" || s.worker != "d0" || s.transferred != 200 || s.ttft != 600 || len(l.ended()) != 1 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -150,9 +150,9 @@ func (w *Worker) arrive(p *engine.Pass) {
 	if w.passes%7 == 1 {
 		w.made++
 		r := &engine.Request{Label: fmt.Sprintf("r%d", w.first+w.made), Key: w.made,
-			Prompt: prompt[:500+w.rng.IntN(9000)], MaxOutput: 50 + w.rng.IntN(400), Arrival: w.now}
+			Prompt: prompt[:500+w.rng.IntN(9000)], MaxOutput: 50 + w.rng.IntN(400), Arrival: p.Start}
 		w.waiting = append(w.waiting, r)
-		w.feed.Submitted(0, r, w.now)
+		w.feed.Submitted(0, r, p.Start)
 	}
 	if len(w.waiting) > 0 && w.passes%9 != 0 {
 		r := &request{Request: *w.waiting[0], since: w.now, cached: len(w.waiting[0].Prompt) / 64 / 2 * 64}
