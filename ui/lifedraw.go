@@ -59,7 +59,7 @@ func drawStretches(a grid.Area, parts []stretch, worker string, begin, end engin
 			s := &parts[i]
 			from := min(int(float64(s.from-begin)*scale), a.W()-1)
 			to := max(int(float64(s.to-begin)*scale), from+1)
-			if s.worker != worker || s.letter == 0 || short != (to == from+1) {
+			if s.worker != worker || s.letter == 0 || short != (to == from+1 && s.letter != letterBetween) {
 				continue
 			}
 			for x := from; x < min(to, a.W()); x++ {
