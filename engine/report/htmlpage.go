@@ -40,7 +40,7 @@ func (d Document) page(t totals, metrics []Metric) page.Page {
 	if len(d.Outcomes) > 0 {
 		p.Sections = append(p.Sections, page.Section{Heading: "Limits", Table: OutcomeTable(d.Outcomes)})
 	}
-	summary := &page.Table{Head: []string{"", ""}, Text: true}
+	summary := &page.Table{Text: true}
 	for _, x := range t {
 		summary.Rows = append(summary.Rows, page.Row{Cells: []string{x[0], x[1]}})
 	}

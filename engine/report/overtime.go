@@ -12,7 +12,8 @@ const plotPoints = 600
 // timeAxis is simulated time.
 var timeAxis = page.Axis{Label: "simulated time, s"}
 
-// curve is a series over time whose points are means over as many samples as are left out.
+// curve is a series over time whose points are means over as many samples as are left out. What is no number is passed
+// over.
 func curve(name string, n int, at func(i int) (seconds, value float64)) page.Series {
 	s := page.Series{Name: name}
 	step := (n + plotPoints - 1) / plotPoints
@@ -24,12 +25,9 @@ func curve(name string, n int, at func(i int) (seconds, value float64)) page.Ser
 				x, y, count = x+a, y+b, count+1
 			}
 		}
-		if count == 0 {
-			x, _ = at(i)
-			s.Points = append(s.Points, page.Point{X: x, Y: math.NaN()})
-			continue
+		if count > 0 {
+			s.Points = append(s.Points, page.Point{X: x / float64(count), Y: y / float64(count)})
 		}
-		s.Points = append(s.Points, page.Point{X: x / float64(count), Y: y / float64(count)})
 	}
 	return s
 }

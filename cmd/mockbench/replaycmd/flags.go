@@ -16,6 +16,7 @@ import (
 // arguments are the values of the command line.
 type arguments struct {
 	files []string
+	args  []string // as they were given
 
 	traceFormat, replayMode, routerMode    string
 	traceBlockSize                         int
@@ -41,6 +42,8 @@ type arguments struct {
 	telemetryInterval                      float64
 	seed                                   uint64
 	failOn                                 []string
+	abortOnFail, line                      bool
+	junit, html                            string
 	cores                                  int
 	progress                               time.Duration
 	quiet, table, help                     bool
@@ -65,8 +68,8 @@ var sections = []section{
 	{"Fleet", []string{"num-workers", "extra-engine-args", "num-prefill-workers", "num-decode-workers", "prefill-engine-args",
 		"decode-engine-args", "planner-profile-data", "replay-mode"}},
 	{"Routing", []string{"router-mode", "router-config", "kv-event-lag-ms", "seed", "model-name"}},
-	{"Outcome", []string{"sla-ttft-ms", "sla-itl-ms", "sla-e2e-ms", "fail-on", "report-json", "report-jsonl", "telemetry-jsonl",
-		"telemetry-interval-ms", "table", "quiet"}},
+	{"Outcome", []string{"sla-ttft-ms", "sla-itl-ms", "sla-e2e-ms", "fail-on", "abort-on-fail", "report-json", "report-jsonl",
+		"telemetry-jsonl", "telemetry-interval-ms", "html", "junit", "table", "line", "quiet"}},
 	{"Run", []string{"cores", "progress", "help"}},
 }
 
@@ -119,6 +122,10 @@ func newFlags() (*pflag.FlagSet, *arguments) {
 	f.Float64Var(&a.itl, "sla-itl-ms", 0, "goodput: bound of a request's mean gap between tokens, `ms`")
 	f.Float64Var(&a.e2e, "sla-e2e-ms", 0, "goodput: bound of the whole request, `ms`; alone")
 	f.StringArrayVar(&a.failOn, "fail-on", nil, "exit with 99 unless this holds, for example 'p99(ttft_ms) < 300'; repeatable `LIMIT`")
+	f.BoolVar(&a.abortOnFail, "abort-on-fail", false, "end the run as soon as a limit on a maximum, a minimum or a count cannot hold any more")
+	f.StringVar(&a.html, "html", "", "write a page with plots to this `FILE`; over time too if there are samples")
+	f.StringVar(&a.junit, "junit", "", "write the limits as JUnit test cases to this `FILE`, - is stdout")
+	f.BoolVar(&a.line, "line", false, "print the outcome as KEY=VALUE pairs in one line instead of the summary")
 	f.StringVar(&a.reportJSON, "report-json", "", "write the report to this `FILE`, - is stdout")
 	f.StringVar(&a.reportJSONL, "report-jsonl", "", "write a record of every request to this `FILE`, one a line")
 	f.StringVar(&a.telemetryJSONL, "telemetry-jsonl", "", "write samples of load and caches to this `FILE`, one a line")
@@ -150,7 +157,7 @@ func parse(args []string) (*arguments, error) {
 	if err := f.Parse(args); err != nil {
 		return nil, &flags.UsageError{Text: err.Error()}
 	}
-	a.files = f.Args()
+	a.files, a.args = f.Args(), args
 	return a, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,6 +50,10 @@ func (j *job) readLimits() error {
 		}
 		j.limits = append(j.limits, l)
 	}
+	abortable := slices.ContainsFunc(j.limits, limits.Limit.Abortable)
+	if j.a.abortOnFail && !abortable {
+		return wrong("abort-on-fail", engine.KindMissing, "", "needs --fail-on with an upper bound of a maximum or a count, or a lower one of a minimum: nothing else is known before the end")
+	}
 	return nil
 }
 
@@ -67,6 +72,9 @@ func (j *job) checkWords() error {
 		return wrong("replay-mode", engine.KindUnsupported, a.replayMode, "replay on the wall clock is not supported by this build; use offline")
 	default:
 		return wrong("replay-mode", engine.KindUnknown, quoted(a.replayMode), "allowed: offline")
+	}
+	if a.routerMode == "kv" { // as the frontend calls it
+		a.routerMode = "kv_router"
 	}
 	if a.routerMode != "round_robin" && a.routerMode != "kv_router" {
 		return wrong("router-mode", engine.KindUnknown, quoted(a.routerMode), "allowed: round_robin, kv_router")

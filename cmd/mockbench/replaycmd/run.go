@@ -2,7 +2,6 @@ package replaycmd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -76,7 +75,7 @@ func (j *job) run(stdout, stderr io.Writer) (status int, err error) {
 	for _, text := range j.warnings {
 		fmt.Fprintf(stderr, "warning: %s\n", text)
 	}
-	for _, path := range []string{a.reportJSON, a.reportJSONL, a.telemetryJSONL} {
+	for _, path := range []string{a.reportJSON, a.reportJSONL, a.telemetryJSONL, a.html, a.junit} {
 		if path != "" {
 			if err := report.CheckFile(path); err != nil {
 				return exitError, err
@@ -88,27 +87,20 @@ func (j *job) run(stdout, stderr io.Writer) (status int, err error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	j.options.Context = ctx
-	if j.options.Cores == 0 {
-		j.options.Cores = runtime.GOMAXPROCS(0)
-	}
 	if a.progress > 0 && !a.quiet && isTerminal(stderr) {
 		j.options.Progress = progress(stderr, a.progress)
 	}
 	samples := j.openTelemetry(stdout)
-	start := time.Now()
-	r, err := replay.Run(j.options)
+	o, err := j.execute(ctx)
 	if failure := samples.close(); err == nil && failure != nil {
 		err = fmt.Errorf("--telemetry-jsonl: %w", failure)
 	}
-	var stuck *replay.StuckError
-	if err != nil && !errors.As(err, &stuck) {
+	if err != nil {
 		return exitError, err
 	}
-	r.Fleet.WallMS = time.Since(start).Seconds() * 1000
-	status, failure := j.finish(r, stdout, stderr)
-	if err == nil {
-		err = failure
+	status, err = j.finish(o, samples, stdout)
+	if o.stuck != nil {
+		return exitError, o.stuck
 	}
 	return status, err
 }
@@ -133,46 +125,48 @@ func progress(w io.Writer, every time.Duration) func(replay.Progress) {
 	}
 }
 
-// finish evaluates the limits and writes what was asked for. A report on stdout sends the summary to stderr.
-func (j *job) finish(r *replay.Result, stdout, stderr io.Writer) (status int, err error) {
-	a, c := j.a, r.Offline
+// outcome is a run that has ended, one way or another.
+type outcome struct {
+	*replay.Result
+	summary report.Fields
+	source  limits.Source
+	limits  []limits.Outcome
+	hold    bool   // all of them
+	lost    string // the limit that ended the run; empty if none did
+	stuck   error  // why the fleet could not go on; nil if it could
+}
+
+// execute runs what was loaded until its end, or that of the context.
+func (j *job) execute(ctx context.Context) (*outcome, error) {
+	j.options.Context = ctx
+	if j.options.Cores == 0 {
+		j.options.Cores = runtime.GOMAXPROCS(0)
+	}
+	look := lookout{limits: j.limits, views: map[*report.Offline]*report.SoFar{}}
+	if j.a.abortOnFail {
+		j.options.Stop = look.stop
+	}
+	start := time.Now()
+	r, err := replay.Run(j.options)
+	var stuck *replay.StuckError
+	if err != nil && !errors.As(err, &stuck) {
+		return nil, err
+	}
+	o := &outcome{Result: r, lost: look.lost}
+	if stuck != nil {
+		o.stuck = stuck
+	}
+	r.Interrupted = r.Interrupted && o.lost == ""
+	r.Fleet.WallMS = time.Since(start).Seconds() * 1000
 	if g := j.graph(); g != nil {
-		r.Fleet.Extra = report.Fields{{Key: "agentic_model_projection", Value: report.Fields{
+		r.Fleet.Extra = append(report.Fields{{Key: "agentic_model_projection", Value: report.Fields{
 			{Key: "policy", Value: "project_to_configured_target"}, {Key: "source_models", Value: g.Models()},
-			{Key: "target_model", Value: a.executionModel}}}}
+			{Key: "target_model", Value: j.a.executionModel}}}}, r.Fleet.Extra...)
 	}
-	summary := c.Summary(r.Fleet)
-	outcomes, hold := limits.CheckAll(j.limits, c.Source(summary, r.Unfinished))
-	text := stdout
-	if a.reportJSON == "-" || a.reportJSONL == "-" || a.telemetryJSONL == "-" {
-		text = stderr
-	}
-	if !a.quiet {
-		if err := j.print(text, r, summary); err != nil {
-			return exitError, err
-		}
-	}
-	for _, o := range outcomes {
-		fmt.Fprintln(text, o)
-	}
-	if a.reportJSON != "" {
-		err := report.WriteTo(reportPath(a.reportJSON), stdout, func(w io.Writer) error { return j.write(w, r, summary, outcomes) })
-		if err != nil {
-			return exitError, fmt.Errorf("--report-json: %w", err)
-		}
-	}
-	if a.reportJSONL != "" {
-		if err := report.WriteTo(a.reportJSONL, stdout, c.WriteRecords); err != nil {
-			return exitError, fmt.Errorf("--report-jsonl: %w", err)
-		}
-	}
-	switch {
-	case r.Interrupted:
-		return exitAborted, nil
-	case !hold:
-		return exitLimits, nil
-	}
-	return exitOK, nil
+	o.summary = r.Offline.Summary(r.Fleet)
+	o.source = r.Offline.Source(o.summary, r.Unfinished)
+	o.limits, o.hold = limits.CheckAll(j.limits, o.source)
+	return o, nil
 }
 
 // graph returns the graph of the workload, nil if there is none.
@@ -183,60 +177,29 @@ func (j *job) graph() *trace.Graph {
 	return j.options.Trace.Graph
 }
 
-// reportPath gives a report in a folder a name.
-func reportPath(path string) string {
-	if info, err := os.Stat(path); err == nil && info.IsDir() || strings.HasSuffix(path, "/") {
-		return strings.TrimSuffix(path, "/") + "/dynamo_replay_report_" + time.Now().Format("20060102_150405") + ".json"
-	}
-	return path
+// lookout ends a run when one of its limits is lost. The figures of a worker that is simulated by itself bound those of
+// the fleet: maxima and counts from below, minima from above.
+type lookout struct {
+	limits []limits.Limit
+
+	mu    sync.Mutex
+	views map[*report.Offline]*report.SoFar
+	lost  string
 }
 
-func (j *job) print(w io.Writer, r *replay.Result, summary report.Fields) error {
-	if j.a.table {
-		return report.WriteTable(w, summary)
+func (l *lookout) stop(c *report.Offline) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost != "" {
+		return true
 	}
-	width := 100
-	if f, ok := w.(*os.File); ok {
-		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
-			width = max(80, columns)
-		}
+	view := l.views[c]
+	if view == nil {
+		view = c.SoFar()
+		l.views[c] = view
 	}
-	o := &j.options
-	cfg := o.Workers.Engine
-	if o.Decode.Workers > 0 {
-		cfg = o.Decode.Engine
+	if lost, ok := limits.FirstLost(l.limits, view); ok {
+		l.lost = lost.Text
 	}
-	notes := report.Notes(cfg)
-	if o.Trace != nil {
-		notes = append(notes, o.Trace.Notes...)
-	}
-	return r.Offline.WriteText(w, summary, report.OfflineText{Unfinished: r.Unfinished, Interrupted: r.Interrupted,
-		Notes: notes}, width)
-}
-
-// write writes the report as JSON with sorted keys.
-func (j *job) write(w io.Writer, r *replay.Result, summary report.Fields, outcomes []limits.Outcome) error {
-	var perRequest any
-	if j.options.Records {
-		records := r.Offline.Records()
-		sorted := make([]report.Fields, len(records))
-		for i := range records {
-			sorted[i] = records[i].Sorted()
-		}
-		perRequest = sorted
-	}
-	f := report.Fields{
-		{Key: "coverage", Value: report.Fields{{Key: "capture_per_request", Value: j.options.Records},
-			{Key: "capture_planner_details", Value: false}, {Key: "per_request_records", Value: r.Offline.Kept()}}},
-		{Key: "generator", Value: "mockbench " + flags.ReferenceVersion}, {Key: "interrupted", Value: r.Interrupted}, {Key: "limits", Value: outcomes},
-		{Key: "mode", Value: "replay"}, {Key: "per_request", Value: perRequest}, {Key: "planner", Value: nil},
-		{Key: "schema_version", Value: report.SchemaVersion}, {Key: "summary", Value: summary.Sorted()},
-		{Key: "unfinished_requests", Value: r.Unfinished},
-	}
-	data, err := json.MarshalIndent(f, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(append(data, '\n'))
-	return err
+	return l.lost != ""
 }

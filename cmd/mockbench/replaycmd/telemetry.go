@@ -18,18 +18,26 @@ type samples struct {
 	stdout io.Writer
 	file   *os.File
 	buffer *bufio.Writer
+	keep   bool // for plots
+	kept   []report.Fields
 }
 
 // openTelemetry asks the run for samples if the command line does.
 func (j *job) openTelemetry(stdout io.Writer) *samples {
-	s := &samples{path: j.a.telemetryJSONL, stdout: stdout}
-	if s.path != "" {
+	s := &samples{path: j.a.telemetryJSONL, stdout: stdout, keep: j.a.html != ""}
+	if s.path != "" || s.keep && j.a.given("telemetry-interval-ms") {
 		j.options.Telemetry = &replay.Telemetry{Interval: engine.Time(j.a.telemetryInterval), Write: s.write}
 	}
 	return s
 }
 
 func (s *samples) write(f report.Fields) error {
+	if s.keep {
+		s.kept = append(s.kept, f)
+	}
+	if s.path == "" {
+		return nil
+	}
 	if s.buffer == nil {
 		out := s.stdout
 		if s.path != "-" {

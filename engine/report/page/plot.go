@@ -52,6 +52,7 @@ type Line struct {
 const (
 	width, height            = 640.0, 260.0
 	left, right, top, bottom = 62.0, 18.0, 22.0, 40.0
+	lineHeight               = 12.0
 )
 
 // LegendEntry explains a series.
@@ -88,7 +89,8 @@ func (p Plot) svg() string {
 		fmt.Fprintf(&b, `<text x="%g" y="%g" text-anchor="middle">no data</text></svg>`, width/2, height/2)
 		return b.String()
 	}
-	x, y := newScale(p.X, x0, x1, left, width-right), newScale(p.Y, y0, y1, height-bottom, top)
+	head := top + float64(len(p.Lines))*lineHeight
+	x, y := newScale(p.X, x0, x1, left, width-right), newScale(p.Y, y0, y1, height-bottom, head)
 	p.axes(&b, &x, &y)
 	for i, s := range p.Series {
 		switch s.Kind {
@@ -170,20 +172,14 @@ func (p Plot) axes(b *strings.Builder, x, y *scale) {
 	fmt.Fprintf(b, `<text x="4" y="12">%s</text>`, html.EscapeString(p.Y.Label))
 }
 
-// lines draws upright lines; names that would meet go to a second and third row.
+// lines draws upright lines, the name of each in a row of its own above the plot.
 func (p Plot) lines(b *strings.Builder, x *scale) {
-	var ends [3]float64
-	for _, l := range p.Lines {
-		at := x.at(l.X)
+	for row, l := range p.Lines {
+		at, y := x.at(l.X), top+float64(row)*lineHeight
 		half := float64(len(l.Name)) * 3.2
-		row := 0
-		for row < len(ends)-1 && at-half < ends[row] {
-			row++
-		}
-		ends[row] = at + half + 4
 		middle := min(max(at, left+half), width-right-half)
-		fmt.Fprintf(b, `<path class="mark" d="M%.1f %gV%g"/><text class="strong" x="%.1f" y="%g" text-anchor="middle">%s</text>`, at,
-			top+float64(row)*12+3, height-bottom, middle, top+float64(row)*12, html.EscapeString(l.Name))
+		fmt.Fprintf(b, `<path class="mark" d="M%.1f %gV%g"/><text class="strong" x="%.1f" y="%g" text-anchor="middle">%s</text>`, at, y+3,
+			height-bottom, middle, y, html.EscapeString(l.Name))
 	}
 }
 

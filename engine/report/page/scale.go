@@ -20,7 +20,8 @@ type scale struct {
 	ticks     []float64
 }
 
-// newScale returns the scale for values between low and high; a linear one begins at 0 if that wastes little.
+// newScale returns the scale for values between low and high; a linear one begins at 0 if that wastes little, and ends at
+// round values if it is upright.
 func newScale(a Axis, low, high, from, to float64) scale {
 	s := scale{low: low, high: high, from: from, to: to, log: a.Log && low > 0}
 	if s.log {
@@ -37,9 +38,13 @@ func newScale(a Axis, low, high, from, to float64) scale {
 		s.high = s.low + 1
 	}
 	step := nice((s.high - s.low) / 5)
-	s.low, s.high = math.Floor(s.low/step+1e-9)*step, math.Ceil(s.high/step-1e-9)*step
-	for i := 0.0; s.low+i*step <= s.high+step/2; i++ {
-		s.ticks = append(s.ticks, s.low+i*step)
+	first := math.Ceil(s.low/step-1e-9) * step
+	if upright := from > to; upright {
+		first = math.Floor(s.low/step+1e-9) * step
+		s.low, s.high = first, math.Ceil(s.high/step-1e-9)*step
+	}
+	for i := 0.0; first+i*step <= s.high*(1+1e-9); i++ {
+		s.ticks = append(s.ticks, first+i*step)
 	}
 	return s
 }
