@@ -61,26 +61,48 @@ type serving struct {
 	closing       sync.Once
 }
 
-// startServing brings up workers that a frontend finds. With an error nothing is left behind.
-func (p *program) startServing(ctx context.Context) (*job, error) {
+// newServing makes room for the workers of a run; nothing is open yet.
+func (p *program) newServing() *serving {
 	s := &serving{p: p, fleet: p.newFleet(), env: requestplane.FromEnvironment(os.Getenv), lost: make(chan error, p.s.Workers), closed: make(chan struct{})}
 	s.figures = newFigures(p, s.fleet)
 	s.fleet.changed = s.changed
+	return s
+}
+
+// startServing brings up workers that a frontend finds. With an error nothing is left behind.
+func (p *program) startServing(ctx context.Context) (*job, error) {
+	s := p.newServing()
 	s.watchQuit()
+	if err := s.start(ctx); err != nil {
+		return nil, err
+	}
+	return &job{fleet: s.fleet, figures: s.figures, model: s.name(), planes: s.state, lost: s.lost, drain: s.drain, close: s.close, abandon: s.abandon,
+		grace: s.env.DrainLimit}, nil
+}
+
+// start opens everything and starts the workers. With an error nothing is left behind.
+func (s *serving) start(ctx context.Context) error {
+	log := s.p.logger("app")
+	if s.p.s.File != "" {
+		log.Info("Loaded canonical engine config from JSON file", "file", s.p.s.File)
+	} else {
+		log.Info("Created canonical engine config from CLI arguments")
+	}
 	err := s.open(ctx)
 	if err == nil {
+		log.Info(fmt.Sprintf("Launching %d mocker worker(s) ...", s.p.s.Workers))
 		err = s.startWorkers(ctx)
 	}
 	if err == nil { // again: another process may have registered meanwhile
 		err = s.checkModel(ctx)
 	}
 	if err != nil {
-		s.takeBack()
-		return nil, err
+		_ = s.takeBack()
+		return err
 	}
+	log.Info(fmt.Sprintf("All %d mocker worker(s) created and running", s.p.s.Workers))
 	s.announce()
-	return &job{fleet: s.fleet, figures: s.figures, model: s.name(), planes: s.state, lost: s.lost, drain: s.drain, close: s.close, abandon: s.abandon,
-		grace: s.env.DrainLimit}, nil
+	return nil
 }
 
 // open opens everything the workers share, what can fail for a wrong setting first.
@@ -234,23 +256,12 @@ func (s *serving) announce() {
 
 // drain takes the workers out of discovery, all at once, and waits for the requests in flight.
 func (s *serving) drain(ctx context.Context, progress func(ui.Draining)) {
-	if s.status != nil {
-		s.status.Stopping()
-	}
 	done := make(chan struct{})
 	spawn.Go("drain workers", func() {
 		defer close(done)
-		var all sync.WaitGroup
-		for _, r := range s.registrations {
-			all.Add(1)
-			spawn.Go("drain", func() {
-				defer all.Done()
-				if err := r.Drain(ctx); err != nil && !errors.Is(err, context.Canceled) {
-					s.p.logger("app").Warn("drain", "error", err)
-				}
-			})
+		if err := s.drainAll(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			s.p.logger("app").Warn("drain", "error", err)
 		}
-		all.Wait()
 	})
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -268,45 +279,65 @@ func (s *serving) drain(ctx context.Context, progress func(ui.Draining)) {
 	}
 }
 
-// close closes publishers, sockets and the store, the status server last.
-func (s *serving) close() { s.closing.Do(s.takeBack) }
+// drainAll drains all workers at the same time. One that fails does not keep the others; all errors are returned.
+func (s *serving) drainAll(ctx context.Context) error {
+	log := s.p.logger("app")
+	log.Info("Received shutdown signal, shutting down DistributedRuntime instances")
+	if s.status != nil {
+		s.status.Stopping()
+	}
+	err := all(s.registrations, func(r *dynamo.Registration) error { return r.Drain(ctx) })
+	log.Info("DistributedRuntime shutdown complete")
+	return err
+}
 
-// takeBack undoes whatever has been opened, in the order that hurts clients least.
-func (s *serving) takeBack() {
+// all calls f with every element at the same time and returns all errors.
+func all[E any](list []E, f func(E) error) error {
+	errs := make([]error, len(list))
+	var running sync.WaitGroup
+	for i, e := range list {
+		running.Add(1)
+		spawn.Go("one of all", func() {
+			defer running.Done()
+			errs[i] = f(e)
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+// close closes publishers, sockets and the store, the status server last.
+func (s *serving) close() { s.closing.Do(func() { _ = s.takeBack() }) }
+
+// takeBack undoes whatever has been opened, in the order that hurts clients least. All of it is, whatever fails.
+func (s *serving) takeBack() error {
 	close(s.closed)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var registrations sync.WaitGroup
-	for _, r := range s.registrations {
-		registrations.Add(1)
-		spawn.Go("close registration", func() { defer registrations.Done(); _ = r.Close() })
-	}
-	registrations.Wait()
+	errs := []error{all(s.registrations, (*dynamo.Registration).Close)}
 	s.fleet.close()
 	s.closeHandoffs()
 	if s.store != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		if err := s.store.Close(ctx); err != nil {
+		err := s.store.Close(ctx)
+		cancel()
+		if err != nil {
 			s.p.logger("discovery").Warn("close", "error", err)
 		}
-		cancel()
+		errs = append(errs, err)
 	}
 	if s.server != nil {
-		_ = s.server.Close()
+		errs = append(errs, s.server.Close())
 	}
-	var planes sync.WaitGroup
-	for _, e := range s.planes {
-		planes.Add(1)
-		spawn.Go("close events", func() { defer planes.Done(); e.Close(eventLinger) })
-	}
-	planes.Wait()
+	_ = all(s.planes, func(e *eventplane.Plane) error { e.Close(eventLinger); return nil })
 	for _, w := range s.wires {
 		w.Close()
 	}
 	s.closeNATS()
 	if s.status != nil {
-		_ = s.status.Close()
+		errs = append(errs, s.status.Close())
 	}
+	return errors.Join(errs...)
 }
 
 // state is the line about connections on the screen.

@@ -69,12 +69,8 @@ func (r *resolver) checkProfileData() error {
 	if !r.v.Get("--planner-profile-data").Given() {
 		return nil
 	}
-	path := r.v.Text("--planner-profile-data")
-	if err := profiledata.Check(path); err != nil {
-		return wrongFlag("--planner-profile-data", strconv.Quote(path),
-			fmt.Sprintf("must be an NPZ file, or a directory with prefill and decode data as NPZ or as JSON: %v", err))
-	}
-	return nil
+	_, err := profiledata.Resolve(r.v.Text("--planner-profile-data"))
+	return err
 }
 
 // fromFile reads the whole engine configuration from a JSON file.
@@ -90,7 +86,7 @@ func (r *resolver) fromFile(path string) (*profiles.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--extra-engine-args: %w", err)
 	}
-	r.file = data
+	r.file, r.s.File = data, path
 	Leaves(o, func(name string, _ any) { r.s.Origins[name] = "--extra-engine-args " + path })
 	return o, nil
 }
