@@ -264,6 +264,40 @@ func TestRefusedDestination(t *testing.T) {
 	})
 }
 
+// rejections notes the requests that readers are told of, and those that records call rejected.
+type rejections struct{ submitted, rejected []string }
+
+func (n *rejections) Pass(p *engine.Pass) {
+	for _, o := range p.Outputs {
+		if o.Rejected && o.Completed {
+			n.rejected = append(n.rejected, o.Request.Label)
+		}
+	}
+}
+
+func (n *rejections) Submitted(_ int, r *engine.Request, _ engine.Time) {
+	n.submitted = append(n.submitted, r.Label)
+}
+
+func (n *rejections) Cancelled(int, *engine.Request, engine.Time) {}
+
+// Without a word of it in the records, reports would not count a request that no decode worker can hold.
+func TestReadersLearnOfRefusedDestinations(t *testing.T) {
+	for _, backend := range []engine.Backend{engine.VLLM, engine.SGLang} {
+		var notes rejections
+		o := roleOptions(engine.DecodeRole, backend, 4)
+		o.Readers = []engine.Reader{&notes}
+		inBubbleWith(t, o, func(b *bench) {
+			b.destination(1, 400, 5)
+			b.destination(2, 4, 5)
+			b.destination(2, 4, 5) // another request under the handoff of one that goes on
+			b.at(1)
+			equal(b.t, "submitted", fmt.Sprint(notes.submitted), "[d1 d2]")
+			equal(b.t, "rejected", fmt.Sprint(notes.rejected), "[d1]")
+		})
+	}
+}
+
 func TestRejectedSourceIsLost(t *testing.T) {
 	inBubbleWith(t, roleOptions(engine.PrefillRole, engine.VLLM, 4), func(b *bench) {
 		s := b.source(1, 400)

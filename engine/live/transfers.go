@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"fmt"
 
 	"mockbench/engine"
@@ -42,8 +43,7 @@ func (d *driver) reserve(t *Transfer) {
 		result, err = e.Reserve(&f.request, t.id, now)
 	}
 	if err != nil {
-		d.end(f, Failed, err)
-		f.stream.wake()
+		d.refuse(f, err, now)
 		return
 	}
 	d.accepted(t)
@@ -51,6 +51,21 @@ func (d *driver) reserve(t *Transfer) {
 		q.Submitted(t.Rank, &f.request, now)
 	}
 	d.follow(t.Rank, now, result.CancelResult)
+}
+
+// refuse ends a request that its rank does not take. Readers learn of one that exceeds the limits of the engine as of any
+// other that is rejected.
+func (d *driver) refuse(f *flight, err error, now engine.Time) {
+	if limit := (*engine.SettingError)(nil); errors.As(err, &limit) {
+		rank := f.stream.Rank
+		for _, q := range d.requests {
+			q.Submitted(rank, &f.request, now)
+		}
+		d.record(&engine.Pass{Rank: rank, Start: now, ComputeStart: now, RankEnd: now, End: now, Idle: true, Effect: true,
+			Load: d.group.Rank(rank).Load(), Outputs: []engine.Output{{Request: &f.request, Completed: true, Rejected: true}}})
+	}
+	d.end(f, Failed, err)
+	f.stream.wake()
 }
 
 // disaggregated returns the rank of a transfer that is new to it.
