@@ -35,6 +35,8 @@ type Index struct {
 	alive  []uint64     // scratch of matches
 	depths []int        // scratch of matches
 	found  []int32      // scratch of Match
+
+	fetched uint64 // so that the compiler lets Fetch read
 }
 
 // New returns an empty index for ranks 0 to ranks-1.

@@ -78,8 +78,18 @@ func (x *Index) Unpin(nodes []int32) {
 	}
 }
 
-// Fetch prepares for stores and drops of blocks that follow one another.
-func (x *Index) Fetch(hashes []uint64) { x.slots.Fetch(hashes) }
+// Fetch brings what is known of blocks into the processor's cache, all at the same time, for stores and drops that follow
+// one another. Nodes may be Unknown.
+func (x *Index) Fetch(hashes []uint64, nodes []int32) {
+	x.slots.Fetch(hashes)
+	sum := uint64(0)
+	for _, n := range nodes {
+		if n != Unknown {
+			sum |= x.nodes.row(n)[device]
+		}
+	}
+	x.fetched = sum
+}
 
 // Set returns a set of ranks that is the caller's. The sets of a node that is neither pinned nor held must be empty.
 func (x *Index) Set(node int32, number int) []uint64 {

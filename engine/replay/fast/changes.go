@@ -15,6 +15,7 @@ type changes struct {
 	list  []change
 
 	hashes []uint64 // scratch of apply
+	known  []int32  // scratch of apply
 }
 
 // change is a block that a rank holds since the pass, or not any more.
@@ -53,11 +54,15 @@ func (c *changes) apply() {
 		return
 	}
 	x := c.index
-	c.hashes = c.hashes[:0]
+	c.hashes, c.known = c.hashes[:0], c.known[:0]
 	for i := range c.list {
-		c.hashes = append(c.hashes, c.list[i].hash)
+		e := &c.list[i]
+		c.known = append(c.known, e.node)
+		if !e.stored || e.node == prefixindex.Unknown {
+			c.hashes = append(c.hashes, e.hash) // to be looked up, or to be forgotten
+		}
 	}
-	x.Fetch(c.hashes)
+	x.Fetch(c.hashes, c.known)
 	for i := range c.list {
 		e := &c.list[i]
 		switch {
