@@ -32,10 +32,15 @@ func OfflineNames() limits.Names {
 	return n
 }
 
-// LiveNames returns the figures that a Report has, for limits.
-func LiveNames() limits.Names {
+// LiveNames returns the figures that a Report has, for limits; split is whether requests visit two workers.
+func LiveNames(split bool) limits.Names {
 	n := limits.Names{Short: shortMetrics, Rising: liveCounters}
-	f := Figures{Goodput: &Goodput{}}
+	var f Figures
+	for _, name := range partNames {
+		if split {
+			f.Parts = append(f.Parts, Metric{Name: name})
+		}
+	}
 	for _, m := range f.Metrics() {
 		n.Metrics = append(n.Metrics, m.Name)
 	}
@@ -49,7 +54,7 @@ func LiveNames() limits.Names {
 var liveCounters = []string{"num_requests", "completed_requests", "rejected_requests", "cancelled_requests", "total_input_tokens",
 	"total_output_tokens", "emitted_output_tokens", "duration_ms", "wall_time_ms", "committed_prefill_tokens", "recomputed_tokens",
 	"num_preemptions", "num_retractions", "num_passes", "host_stored_blocks", "host_loaded_blocks", "peak_block_occupancy",
-	"num_stalls", "goodput_completed_requests"}
+	"num_stalls"}
 
 func ofMetric(key string, metrics []string) bool {
 	for _, m := range metrics {
@@ -85,7 +90,7 @@ func (f *Figures) single() map[string]float64 {
 
 // optionalFigures are figures that a Report has only at times.
 var optionalFigures = []string{"first_admission_prefix_cache_reused_ratio", "prefix_cache_reused_ratio", "mean_acceptance_length",
-	"mean_block_occupancy", "peak_block_occupancy", "slo_attainment", "slo_ttft_attainment", "slo_itl_attainment"}
+	"mean_block_occupancy", "peak_block_occupancy"}
 
 // Source gives limits the figures of a report.
 func (r *Report) Source() limits.Source { return liveSource{&r.Summary, r.Summary.single()} }

@@ -10,6 +10,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"mockbench/engine/report/limits"
 )
 
 // SchemaVersion is the version of the JSON form of a Report, described in docs/report.schema.json.
@@ -24,6 +26,9 @@ type Report struct {
 	Notes         []string `json:"notes"` // what a reader of the figures must know of the model behind them
 	Summary       Figures  `json:"summary"`
 	Workers       []Worker `json:"workers"`
+
+	Limits  []limits.Outcome `json:"limits,omitempty"`  // in the order of the command line
+	Aborted string           `json:"aborted,omitempty"` // the limit that ended the run because it could not hold any more
 
 	AB *Comparison `json:"ab,omitempty"` // nil unless a second fleet had the same traffic
 }

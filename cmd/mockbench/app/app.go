@@ -22,6 +22,7 @@ import (
 const (
 	exitOK      = 0
 	exitError   = 1
+	exitLimits  = 99
 	exitAborted = 105
 	exitHangup  = 129
 )
@@ -116,11 +117,13 @@ func (p *program) chooseScreen() error {
 
 // checkReport says before the run that its report could not be written.
 func (p *program) checkReport() error {
-	if p.s.Report == "" {
-		return nil
-	}
-	if err := report.CheckFile(p.s.Report); err != nil {
-		return fmt.Errorf("--report: %w", err)
+	for _, f := range [][2]string{{"--report", p.s.Report}, {"--junit", p.s.Verdict.JUnit}, {"--html", p.s.Verdict.HTML}} {
+		if f[1] == "" {
+			continue
+		}
+		if err := report.CheckFile(f[1]); err != nil {
+			return fmt.Errorf("%s: %w", f[0], err)
+		}
 	}
 	return nil
 }

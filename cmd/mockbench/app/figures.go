@@ -1,7 +1,6 @@
 package app
 
 import (
-	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"mockbench/cmd/mockbench/flags"
 	"mockbench/engine"
 	"mockbench/engine/report"
+	"mockbench/engine/report/page"
 	"mockbench/ui"
 	"mockbench/ui/knobs"
 )
@@ -23,8 +23,8 @@ type figures struct {
 	last    report.Counts
 	shown   report.Window
 	notes   []string
-	frozen  *report.Report // the figures at the end, if that was before the last record
-	rival   *rival         // nil without a comparison
+	frozen  *closing // the figures at the end, if that was before the last record
+	rival   *rival   // nil without a comparison
 	slo     atomic.Pointer[knobs.SLO]
 }
 
@@ -61,19 +61,30 @@ func (f *figures) progress() (line string, changed bool) {
 // slowNote tells of what no figure shows: the reference's models of time.
 const slowNote = "polynomial timing: a decode pass takes as long for one request as for many with the same total context"
 
+// closing is the figures of a run at a moment.
+type closing struct {
+	report.Report
+	shapes []report.Shape // of latencies
+	plots  []page.Plot    // of the last minutes
+}
+
 // freeze makes now the end of the figures; the first call counts.
 func (f *figures) freeze() {
 	if f.frozen == nil {
-		r := f.report()
-		f.frozen = &r
+		f.frozen = f.close()
 	}
 }
 
 // report returns the figures of the whole run.
 func (f *figures) report() report.Report {
 	if f.frozen != nil {
-		return *f.frozen
+		return f.frozen.Report
 	}
+	return f.soFar()
+}
+
+// soFar returns the figures up to now.
+func (f *figures) soFar() report.Report {
 	final := report.Final{Now: f.fleet.clock.Now(), Wall: time.Since(f.began), Generator: "mockbench " + flags.ReferenceVersion,
 		Mode: "live", Notes: slices.Clone(f.notes)}
 	for _, w := range f.fleet.workers {
@@ -90,27 +101,6 @@ func (f *figures) report() report.Report {
 		f.rival.compare(&r)
 	}
 	return r
-}
-
-// summaryWidth is the width of the summary where stdout is no terminal.
-const summaryWidth = 100
-
-// write writes summary and report.
-func (f *figures) write(e end) error {
-	r := f.report()
-	r.Interrupted = e.signal != nil && f.p.hasGoal()
-	out, width := os.Stdout, summaryWidth
-	if f.p.s.Report == "-" {
-		out = os.Stderr
-	}
-	if w := terminalWidth(out); w > 0 {
-		width = w
-	}
-	writeText(out, r, width)
-	if f.p.s.Report == "" {
-		return nil
-	}
-	return report.WriteFile(f.p.s.Report, os.Stdout, r)
 }
 
 // window returns the latencies of the last seconds, for the screen.

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -26,10 +25,7 @@ func (p *program) headless(j *job, signals <-chan os.Signal) end {
 		case e.signal = <-signals:
 			running = false
 		case err := <-over:
-			e.goal = errors.Is(err, errGoal)
-			if !e.goal {
-				e.err = err
-			}
+			e.because(err)
 			running = false
 		case <-ticks:
 			if line, changed := j.figures.progress(); changed {
@@ -46,7 +42,11 @@ func (p *program) headless(j *job, signals <-chan os.Signal) end {
 
 // headlessDrain drains; another signal cuts it short.
 func (p *program) headlessDrain(j *job, signals <-chan os.Signal, e *end) {
-	ctx, cancel := context.WithTimeout(context.Background(), j.grace)
+	grace := j.grace
+	if e.lost != "" && p.s.Load != nil {
+		grace = 0 // nobody waits for the answers
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	done := make(chan struct{})
 	spawn.Go("drain", func() {
@@ -88,10 +88,8 @@ func (p *program) progressTicks() (<-chan time.Time, func()) {
 // finish writes summary and report and returns the exit status.
 func (p *program) finish(j *job, e end) int {
 	p.flush()
-	status := exitOK
-	if err := j.figures.write(e); err != nil {
-		status = fail(os.Stderr, fmt.Errorf("--report: %w", err))
-	}
+	hold, err := j.figures.write(e)
+	status := fail(os.Stderr, err)
 	switch {
 	case e.err != nil:
 		return fail(os.Stderr, e.err)
@@ -99,6 +97,8 @@ func (p *program) finish(j *job, e end) int {
 		return exitHangup
 	case e.signal != nil && p.hasGoal() && status == exitOK:
 		return exitAborted
+	case !hold && status == exitOK:
+		return exitLimits
 	}
 	return status
 }

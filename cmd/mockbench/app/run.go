@@ -40,7 +40,21 @@ type end struct {
 	signal os.Signal // nil if no signal did it
 	forced bool      // and a second one cut the drain short
 	err    error
-	goal   bool // duration or number of requests reached
+	goal   bool   // duration or number of requests reached
+	lost   string // the limit that ended the run; empty if none did
+}
+
+// because notes why a run ended by itself.
+func (e *end) because(err error) {
+	var lost *lostError
+	switch {
+	case errors.Is(err, errGoal):
+		e.goal = true
+	case errors.As(err, &lost):
+		e.lost = lost.limit
+	default:
+		e.err = err
+	}
 }
 
 // headlessDemo is how long the demonstration runs where there is no screen and no other goal.
@@ -176,11 +190,7 @@ func (p *program) watch(j *job) end {
 	case errors.As(err, &sig):
 		e.signal, e.forced = sig.Signal, sig.Forced
 	case errors.Is(err, context.Canceled):
-		cause := context.Cause(ctx)
-		e.goal = errors.Is(cause, errGoal)
-		if !e.goal {
-			e.err = cause
-		}
+		e.because(context.Cause(ctx))
 		p.drainNow(j)
 	default:
 		e.err = err
@@ -225,10 +235,16 @@ func (p *program) untilGoal(ctx context.Context, j *job) error {
 	if j.done != nil && !p.screen { // at the screen a person can help, and a frontend's client can leave
 		spawn.Go("watch for a standstill", func() { stuck <- j.fleet.stuck(ctx) })
 	}
+	look, done := p.lookAtLimits()
+	defer done()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-look:
+			if err := p.lost(j); err != nil {
+				return err
+			}
 		case <-timeout:
 			return errGoal
 		case <-j.done:

@@ -39,6 +39,7 @@ type Flag struct {
 
 	// InEngine marks a flag that lands in the engine JSON together with others.
 	InEngine   bool
+	Repeat     bool   // may be given several times, and all count
 	Null       bool   // the texts "None" and "" mean unset
 	ReplacedBy string // deprecated since this does the job
 	Until      string // the version that will be without it, as the reference names it; empty if it names none
@@ -85,7 +86,8 @@ type Value struct {
 	Source   Source
 	Spelling string // the spelling or variable that gave it
 	Text     string
-	On       bool // of a Switch
+	Texts    []string // of a flag that was repeated, in order
+	On       bool     // of a Switch
 	Int      *big.Int
 	Float    float64
 	Unset    bool // a nullable flag that was given as unset
@@ -140,6 +142,9 @@ func (v *Values) On(name string) bool { return v.Get(name).On }
 
 // Text returns the text of a flag, empty if unset.
 func (v *Values) Text(name string) string { return v.Get(name).Text }
+
+// All returns the texts of a flag that may be repeated.
+func (v *Values) All(name string) []string { return v.Get(name).Texts }
 
 // FromCommandLine returns the values given on the command line, in the order of the table.
 func (v *Values) FromCommandLine() []Value {

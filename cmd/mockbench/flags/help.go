@@ -18,6 +18,7 @@ var ExitCodes = []ExitCode{
 	{"0", "the run ended as asked: goal reached, screen left, or workers stopped by a signal after a clean drain"},
 	{"1", "a setting is wrong, or something failed while running; the error is the last line on stderr"},
 	{"2", "the command line cannot be read; also a panic or SIGQUIT, whose stacks are on stderr"},
+	{"99", "a limit of --fail-on does not hold, or its figure has no samples; summary and report are complete"},
 	{"104", "the profile cannot be read or holds a wrong setting"},
 	{"105", "a signal ended a run before its --duration or --requests was reached; summary and report are complete"},
 	{"129", "hang-up; cleaned up like any other signal"},
@@ -163,7 +164,7 @@ func Markdown(w io.Writer, commands []Command) {
 
 // readingRules say how arguments are read, in Markdown.
 var readingRules = []string{
-	"`--flag value` and `--flag=value`; the last of a repeated flag counts. The only positional argument is a first word that names a command.",
+	"`--flag value` and `--flag=value`; the last of a repeated flag counts, unless it may be repeated. The only positional argument is a first word that names a command.",
 	"An unambiguous prefix of a flag is enough. An exact spelling beats a prefix, and a flag of the reference one of our own.",
 	"A value that starts with a dash must be a plain negative number (`-1`, `-.5`); anything else needs `--flag=-1e5`.",
 	"Whole numbers may hold underscores (`8_192`) and leading zeros; no exponent, no hexadecimal.",

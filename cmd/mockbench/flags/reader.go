@@ -119,6 +119,9 @@ func (r *reader) set(s spelling, text string) error {
 		return &UsageError{fmt.Sprintf("%s: got %q, allowed: %s%s", s.name, text, strings.Join(f.Allowed, ", "),
 			didYouMean(text, f.Allowed)), UnknownValue}
 	}
+	if f.Repeat {
+		v.Texts = append(r.values[f.Name].Texts, text)
+	}
 	r.values[f.Name], r.last = v, v
 	return nil
 }

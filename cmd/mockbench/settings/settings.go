@@ -4,12 +4,15 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"mockbench/cmd/mockbench/flags"
 	"mockbench/engine"
+	"mockbench/engine/report"
+	"mockbench/engine/report/limits"
 	"mockbench/engine/router"
 	"mockbench/profiles"
 )
@@ -34,8 +37,9 @@ type Settings struct {
 	Requests       uint64        // of the run, 0 is no limit
 	AB             router.Policy // of a second fleet under the same load, empty for none
 	Report         string        // file, "-" for stdout, empty for none
-	Record         string        // file, empty for none
-	SGLangGenerate bool          // the card offers SGLang's own interface
+	Verdict        Verdict
+	Record         string // file, empty for none
+	SGLangGenerate bool   // the card offers SGLang's own interface
 
 	Quirks bool // the reference's behaviour where it harms its users
 	Screen Screen
@@ -45,6 +49,15 @@ type Settings struct {
 	// Deprecations are notes that the reference prints too; Warnings are our own. One sentence each.
 	Deprecations []string
 	Warnings     []string
+}
+
+// Verdict is what a run has to keep, and how its outcome is told besides the report.
+type Verdict struct {
+	Limits []limits.Limit
+	Abort  bool   // end the run when one of them is lost
+	JUnit  string // file, "-" for stdout, empty for none
+	HTML   string // the same
+	Line   bool   // one line instead of the summary
 }
 
 // Model is what is served.
@@ -100,7 +113,7 @@ const (
 func Resolve(v *flags.Values, lookup func(string) (string, bool), bare Bare) (*Settings, error) {
 	r := resolver{v: v, lookup: lookup, bare: bare, s: &Settings{Origins: Origins{}}}
 	for _, step := range []func() error{
-		r.run, r.screen, r.deprecations, r.profile, r.pools, r.planes, r.ports, r.launch, r.stagger, r.router, r.strict,
+		r.run, r.screen, r.deprecations, r.profile, r.pools, r.verdict, r.planes, r.ports, r.launch, r.stagger, r.router, r.strict,
 	} {
 		if err := step(); err != nil {
 			return nil, err
@@ -165,6 +178,24 @@ func (r *resolver) run() (err error) {
 	s.AB = router.Policy(strings.ReplaceAll(r.v.Text("--ab"), "_", "-"))
 	s.Seed, err = r.count("--seed", 0, 1<<64-1)
 	return err
+}
+
+// verdict reads the limits; which figures there are depends on the pools.
+func (r *resolver) verdict() error {
+	d := &r.s.Verdict
+	d.Abort, d.Line, d.JUnit, d.HTML = r.v.On("--abort-on-fail"), r.v.On("--line"), r.v.Text("--junit"), r.v.Text("--html")
+	for _, text := range r.v.All("--fail-on") {
+		l, err := limits.Parse(text, report.LiveNames(r.s.Split()))
+		if err != nil {
+			return &flags.UsageError{Text: "--fail-on: " + err.Error(), Kind: flags.WrongType}
+		}
+		d.Limits = append(d.Limits, l)
+	}
+	if d.Abort && !slices.ContainsFunc(d.Limits, limits.Limit.Abortable) {
+		return needs("--abort-on-fail", "--fail-on with an upper bound of a maximum or a count, or a lower one of a minimum: "+
+			"nothing else is known before the end")
+	}
+	return nil
 }
 
 func (r *resolver) screen() (err error) {
