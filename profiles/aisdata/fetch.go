@@ -18,6 +18,7 @@ import (
 
 // FetchOptions say where data comes from and where it goes. The zero value is complete.
 type FetchOptions struct {
+	Package  string // Released or Recorded; Released if it is not given
 	Version  string // of the wheel
 	Index    string // of packages, in the simple form; what pip or uv would use if it is not given
 	Dir      string // folder that gets a folder for the version; the user's cache if it is not given
@@ -28,7 +29,8 @@ type FetchOptions struct {
 // Fetch downloads the wheel with the data, checks its hash and unpacks the data alone. It returns the data's folder. An
 // interrupted download goes on where it ended. Data that is there already is not fetched again.
 func Fetch(ctx context.Context, o FetchOptions) (dir string, err error) {
-	o.Version = cmp.Or(o.Version, FetchedVersion)
+	o.Package = cmp.Or(o.Package, Released)
+	o.Version = cmp.Or(o.Version, DefaultVersion(o.Package))
 	o.Index = cmp.Or(o.Index, os.Getenv("PIP_INDEX_URL"), os.Getenv("UV_DEFAULT_INDEX"), os.Getenv("UV_INDEX_URL"), defaultIndex)
 	if o.Client == nil {
 		o.Client = http.DefaultClient // which heeds HTTP_PROXY, HTTPS_PROXY and NO_PROXY
@@ -45,7 +47,7 @@ func Fetch(ctx context.Context, o FetchOptions) (dir string, err error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return "", fmt.Errorf("AIS data: %w", err)
 	}
-	w, err := findWheel(ctx, o.Client, o.Index, o.Version)
+	w, err := findWheel(ctx, o.Client, o.Index, o.Package, o.Version)
 	if err != nil {
 		return "", fmt.Errorf("AIS data: %w", err)
 	}

@@ -14,12 +14,22 @@ import (
 	"golang.org/x/net/html"
 )
 
-// The wheel that is fetched, and where from if the environment names no index.
+// defaultIndex is asked if the environment names no index.
+const defaultIndex = "https://pypi.org/simple"
+
+// Distributions that carry the data: the released one, and the one whose answers Dynamo 1.6.1 was recorded with.
 const (
-	distribution   = "aiconfigurator-core"
-	FetchedVersion = "0.12.0"
-	defaultIndex   = "https://pypi.org/simple"
+	Released = "aiconfigurator-core"
+	Recorded = "aisimulate"
 )
+
+// DefaultVersion is the version of a distribution that is fetched.
+func DefaultVersion(distribution string) string {
+	if distribution == Recorded {
+		return "0.13.0.dev202610130000000070"
+	}
+	return "0.12.0"
+}
 
 // wheel is a file that a package index offers.
 type wheel struct {
@@ -29,7 +39,7 @@ type wheel struct {
 }
 
 // findWheel asks a package index for the wheel of a version. Wheels differ in compiled code only, so any of them does.
-func findWheel(ctx context.Context, client *http.Client, index, version string) (wheel, error) {
+func findWheel(ctx context.Context, client *http.Client, index, distribution, version string) (wheel, error) {
 	page := strings.TrimSuffix(index, "/") + "/" + distribution + "/"
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
 	if err != nil {

@@ -73,7 +73,7 @@ func (r *Root) versionSlots(system string, b engine.Backend) (slots, error) {
 			continue
 		}
 		for _, v := range r.declared(other, b) {
-			if compareVersions(v, s.current) > 0 && compareVersions(v, s.next) > 0 {
+			if isRelease(v) && compareVersions(v, s.current) > 0 && compareVersions(v, s.next) > 0 {
 				s.next = v
 			}
 		}

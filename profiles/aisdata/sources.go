@@ -115,7 +115,7 @@ func (r *reader) reused(file, name string) ([]string, error) {
 func (r *reader) upTo(dir, version string) []string {
 	var found []string
 	for _, v := range r.root.dirs(dir) {
-		if compareVersions(v, version) <= 0 {
+		if isRelease(v) && compareVersions(v, version) <= 0 {
 			found = append(found, v)
 		}
 	}

@@ -11,6 +11,9 @@ func compareVersions(a, b string) int {
 	return slices.Compare(versionKey(a), versionKey(b))
 }
 
+// isRelease reports whether a folder is named after a version, not after a commit.
+func isRelease(v string) bool { return v != "" && '0' <= v[0] && v[0] <= '9' }
+
 // versionKey turns a version into numbers that compare as the versions do. Words stand below or above the end.
 func versionKey(v string) (key []int) {
 	for i := 0; i < len(v); {

@@ -32,7 +32,7 @@ type verb struct {
 
 func verbs() []verb {
 	return []verb{
-		{"fetch", "[--version V] [--to DIR]", "Download the measurements, once; --to names another folder than the cache", (*command).fetch},
+		{"fetch", "[--package NAME] [--version V] [--to DIR]", "Download the measurements, once; --to names another folder than the cache", (*command).fetch},
 		{"list", "[--system S] [--backend B] [--model TEXT] [--markdown]", "Which models work on which systems with which backends", (*command).list},
 		{"explain", "--model M --system S --backend B [FLAGS]", "The operators of a pass, with milliseconds and how far each is from a measurement", (*command).explain},
 	}

@@ -14,7 +14,7 @@ import (
 
 // arguments are the values of the command line.
 type arguments struct {
-	version, to                                       string
+	pkg, version, to                                  string
 	model, system, backend, backendVersion            string
 	data, rules                                       string
 	tp, attentionDP, moeTP, moeEP, nextn              int
@@ -27,7 +27,8 @@ func newFlags(a *arguments) *pflag.FlagSet {
 	f := pflag.NewFlagSet("mockbench ais", pflag.ContinueOnError)
 	f.SortFlags = false
 	f.Usage = func() {}
-	f.StringVar(&a.version, "version", aisdata.FetchedVersion, "fetch: release of the measurements (`V`)")
+	f.StringVar(&a.pkg, "package", aisdata.Released, "fetch: Python package with the measurements, "+aisdata.Released+" or "+aisdata.Recorded+" (`NAME`)")
+	f.StringVar(&a.version, "version", "", "fetch: version of that package (`V`)")
 	f.StringVar(&a.to, "to", "", "fetch: folder that gets the data, in place of the cache (`DIR`)")
 	f.StringVar(&a.data, "data", "", "folder or wheel with the data (`PATH`)")
 	f.StringVar(&a.model, "model", "", "name or folder of the model; for list, a part of the name (`M`)")
@@ -76,6 +77,8 @@ func (a *arguments) check() error {
 		}
 	}
 	switch {
+	case a.pkg != aisdata.Released && a.pkg != aisdata.Recorded:
+		return &flags.UsageError{Text: fmt.Sprintf("--package: got %q, allowed: %s, %s", a.pkg, aisdata.Released, aisdata.Recorded)}
 	case a.prefix >= a.isl:
 		return &flags.UsageError{Text: fmt.Sprintf("--prefix: got %d, must be less than --isl %d", a.prefix, a.isl)}
 	case (a.moeTP == 0) != (a.moeEP == 0):

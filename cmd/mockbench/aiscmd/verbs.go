@@ -16,7 +16,7 @@ import (
 
 // fetch downloads the data, unless it is there.
 func (c *command) fetch() error {
-	o := aisdata.FetchOptions{Version: c.version, Dir: c.to}
+	o := aisdata.FetchOptions{Package: c.pkg, Version: c.version, Dir: c.to}
 	if f, ok := c.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		last := int64(-1)
 		o.Progress = func(done, total int64) {

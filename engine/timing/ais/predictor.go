@@ -54,10 +54,16 @@ func NewPredictor(s Setup, t *Tables) (*Predictor, error) {
 		return nil, fmt.Errorf("ais: nextn must be between 0 and 5, got %d", s.Nextn)
 	}
 	p := &Predictor{backend: s.Backend, model: s.Model, parallel: s.Parallel, nextn: s.Nextn, rules: s.Rules, tables: t}
-	if q := &p.model.Quants; q.FMHA == FP8 && !t.context.has(FP8, q.KVCache) {
+	if q := &p.model.Quants; q.FMHA == FP8 && (!t.context.has(FP8, q.KVCache) || p.latentInBF16()) {
 		q.FMHA = BF16
 	}
 	return p, nil
+}
+
+// latentInBF16 reports whether latent attention over prompts runs in bfloat16 whatever the cache holds: with SGLang on
+// Hopper GPUs, which release 0.12 did not know.
+func (p *Predictor) latentInBF16() bool {
+	return p.rules != Rules012 && p.backend == engine.SGLang && p.model.Family == MLA && p.tables.sys.GPU.SM == 90
 }
 
 // Probe reports whether the data covers the passes of a role. It asks for the smallest pass and for ever larger ones.
