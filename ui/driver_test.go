@@ -122,13 +122,13 @@ func TestStalledRank(t *testing.T) {
 func TestCancelTheHeadOfAStalledRank(t *testing.T) {
 	d, f := start(t, 2, 80, 24, nil)
 	d.WaitFor("RUN")
-	d.Press("x")
+	d.Press("X")
 	d.WaitFor("no rank is stalled")
 	f.Workers()[1].Stall(&engine.Hint{Kind: engine.HintExhausted, Head: &engine.Request{Label: "r17"}, Test: engine.TestPool,
 		Need: 41, Have: 32})
 	d.WaitFor("w1 stalled: r17 needs 41 blocks, pool 32")
-	d.WaitFor("x cancel head")
-	d.Press("x")
+	d.WaitFor("X cancel head")
+	d.Press("X")
 	d.WaitFor("cancelled r17 of w1")
 	d.Until("no banner", func(s string) bool { return !strings.Contains(s, "stalled") })
 	if got := f.Workers()[1].Cancelled(); len(got) != 1 || got[0] != "r17" {
@@ -141,10 +141,10 @@ func TestReadOnlyCancelsNothing(t *testing.T) {
 	d.WaitFor("RUN")
 	f.Workers()[0].Stall(&engine.Hint{Kind: engine.HintExhausted, Head: &engine.Request{Label: "r17"}, Test: engine.TestPool, Need: 41, Have: 32})
 	d.WaitFor("r17 needs 41 blocks, pool 32")
-	if strings.Contains(d.Screen(), "x cancel") {
+	if strings.Contains(d.Screen(), "X cancel") {
 		t.Error("the line at the bottom offers what is refused")
 	}
-	d.Press("x")
+	d.Press("X")
 	d.WaitFor("read-only")
 	if got := f.Workers()[0].Cancelled(); len(got) > 0 {
 		t.Errorf("cancelled %v all the same", got)

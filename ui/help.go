@@ -92,6 +92,9 @@ func (m *Model) keySections() []section {
 			list = append(list, own)
 		}
 	}
+	if m.player != nil {
+		list = append([]section{{title: "in a recording", keys: keys.Tape}}, list...)
+	}
 	return list
 }
 

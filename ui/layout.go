@@ -20,6 +20,7 @@ const (
 	boxBanner
 	boxBody
 	boxFooter
+	boxSlider
 	boxWorkers
 	boxLatency
 	boxMap
@@ -62,6 +63,7 @@ type shape struct {
 	host   bool // there is a host tier
 	tree   bool // the KV blocks panel shows the prefix tree
 	sides  bool // two fleets are compared
+	slider bool // a recording is shown
 }
 
 // arrange computes the layout of a panel.
@@ -75,6 +77,9 @@ func arrange(w, h int, s shape) layout {
 	l.rect[boxBanner] = grid.Rect{X: 0, Y: 2, W: w, H: s.banner}
 	l.rect[boxFooter] = grid.Rect{X: 0, Y: h - 1, W: w, H: 1}
 	body := grid.Rect{X: 0, Y: 2 + s.banner, W: w, H: h - 3 - s.banner}
+	if s.slider {
+		body, l.rect[boxSlider] = rowsOf(body, body.H-1)
+	}
 	l.rect[boxBody] = body
 	switch s.tab {
 	case tabOverview:

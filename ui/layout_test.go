@@ -8,8 +8,8 @@ func TestBoxesDoNotOverlap(t *testing.T) {
 		for w := minWidth; w < 230; w += 7 {
 			for h := minHeight; h < 80; h += 3 {
 				for _, workers := range []int{0, 1, 5, 64} {
-					for more := range 8 {
-						checkBoxes(t, arrange(w, h, shape{tb, more & 1, workers, more&2 > 0, more&4 > 0, false}))
+					for more := range 16 {
+						checkBoxes(t, arrange(w, h, shape{tb, more & 1, workers, more&2 > 0, more&4 > 0, false, more&8 > 0}))
 					}
 				}
 			}

@@ -82,6 +82,7 @@ type Model struct {
 	log       []string
 	logCount  uint64
 
+	player *player // nil: a run is shown, not a recording
 	help   helpPanel
 	filter filter
 	notice notice
@@ -134,7 +135,12 @@ type (
 // New returns a screen that draws with the theme. Frames go to Attach's publisher, or into the text of View.
 func New(o Options, th theme.Theme) *Model {
 	o.defaults()
-	m := &Model{o: o, theme: th, grid: grid.New(0, 0), tabs: available(&o), speed: o.Clock.Speed()}
+	var p *player
+	if o.Tape != nil {
+		p = newPlayer(o.Tape)
+		o = p.options(o)
+	}
+	m := &Model{player: p, o: o, theme: th, grid: grid.New(0, 0), tabs: available(&o), speed: o.Clock.Speed()}
 	m.o.Model, m.o.Backend = grid.Clean(o.Model), grid.Clean(o.Backend)
 	m.filter.input = textinput.New()
 	m.events.follow, m.stale = true, true
@@ -235,7 +241,8 @@ func (m *Model) relayout() {
 		host = m.sel != nil && m.sel.config.HostOffload != nil
 	}
 	m.layout = arrange(m.layout.w, m.layout.h, shape{tab: m.tab, banner: len(m.alarms()), rows: len(m.rows), host: host,
-		tree: m.blocks.prefixes.open, sides: m.o.Sides != nil})
+		tree: m.blocks.prefixes.open, sides: m.o.Sides != nil,
+		slider: m.player != nil})
 	m.blocks.clamp(m)
 	m.dirty = true
 }

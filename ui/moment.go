@@ -58,15 +58,21 @@ type Tape interface {
 	// Span returns the times of the first and the last moment.
 	Span() (first, last engine.Time)
 
-	// Workers returns the names of the workers.
-	Workers() []string
+	// About says what there is to show.
+	About() About
 
-	// Reel returns the moments of a part of the recording that holds t and, with history, what lies before it as far as
-	// charts show it. The first moment stands alone.
-	Reel(t engine.Time, history bool) (Reel, error)
+	// Reel returns the moments of at least the time from one to the other. The first one stands alone. The requests in
+	// passes long before the end are left out.
+	Reel(from, to engine.Time) (Reel, error)
 
 	// Find returns the time of the next thing of a kind after t, or of the one before.
 	Find(q Query) (t engine.Time, ok bool, err error)
+}
+
+// About is what a recording has.
+type About struct {
+	Workers                []string // names
+	Routing, Window, Sides bool
 }
 
 // Reel is a part of a recording.

@@ -46,6 +46,8 @@ func (m *Model) click(x, y int) tea.Cmd {
 		if i := m.tabAt(cx); i >= 0 {
 			return m.show(m.tabs[i])
 		}
+	case b == boxSlider:
+		return m.slide(cx)
 	case b == boxWorkers && m.tab == tabOverview:
 		if i := m.overview.first + cy - 2; cy >= 2 && cy < m.layout.rect[b].H-1 && i < len(m.rows) {
 			return m.selectWorker(i)

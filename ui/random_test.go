@@ -52,7 +52,9 @@ func TestRandomSizesAndKeys(t *testing.T) {
 	}
 	f := uitest.NewFleet(5, 2048)
 	worker := f.Workers()
-	s := uitest.NewScreen(f, f.Options(), plain, 200, 60)
+	o := f.Options()
+	o.ExportDir = t.TempDir()
+	s := uitest.NewScreen(f, o, plain, 200, 60)
 	w, h := 200, 60
 	for i := range 500 {
 		switch r.IntN(8) {
@@ -140,7 +142,9 @@ func TestKeysBeforeTheFirstRecord(t *testing.T) {
 	for _, workers := range []int{0, 2} {
 		f := uitest.NewFleet(workers, 256)
 		f.Clock.Pause()
-		s := uitest.NewScreen(f, f.Options(), plain, 80, 24)
+		o := f.Options()
+		o.ExportDir = t.TempDir()
+		s := uitest.NewScreen(f, o, plain, 80, 24)
 		for panel := range panels {
 			for _, k := range []string{fmt.Sprint(panel + 1), "down", "end", "enter", "pgdown", "left", "right", "home", "f", "o", "r", "esc"} {
 				s.Press(k)

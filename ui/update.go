@@ -30,8 +30,14 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.changed(msg)
 	case baselineMsg:
 		m.frozen(msg)
+	case exportedMsg:
+		m.exported(msg)
 	case savedMsg:
 		m.saved(msg)
+	case reelMsg:
+		return m, m.reelRead(msg)
+	case foundMsg:
+		return m, m.found(msg)
 	case headMsg:
 		m.headCancelled(msg)
 	case blockMsg:
@@ -73,8 +79,14 @@ func (m *Model) redraw() tea.Cmd {
 // of figures whose turn it is.
 func (m *Model) Tick() tea.Cmd {
 	m.frame++
-	m.readClock()
+	var cmds []tea.Cmd
 	changed := false
+	if m.player != nil {
+		var cmd tea.Cmd
+		changed, cmd = m.playTick()
+		cmds = append(cmds, cmd)
+	}
+	m.readClock()
 	for _, w := range m.workers {
 		changed = w.drain() || changed
 		m.lives.add(w, w.batch.Marks)
@@ -83,7 +95,7 @@ func (m *Model) Tick() tea.Cmd {
 	m.batch.keepPlace(m)
 	m.stale = m.stale || changed
 	m.blocks.prefixes.stale = m.blocks.prefixes.stale || changed
-	if m.every(columnsPerSecond) && !m.paused {
+	if m.every(columnsPerSecond) && !m.paused && m.player == nil {
 		for _, w := range m.workers {
 			w.closeColumn(m.closedCols, m.clock)
 		}
@@ -92,7 +104,6 @@ func (m *Model) Tick() tea.Cmd {
 	if m.paused && changed {
 		m.dirty = true // a step: show it at once
 	}
-	var cmds []tea.Cmd
 	if m.arrested && !m.looking {
 		m.arrested = false
 		cmds = append(cmds, m.look())
@@ -219,6 +230,10 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	if m.typing() && k.Type != tea.KeyCtrlC {
 		return m.edit(k)
 	}
+	if b, ok := keys.FindTape(k.String()); ok && m.player != nil {
+		m.dirty = true
+		return m.viewKey(b.Action)
+	}
 	b, ok := keys.Find(k.String(), tabInfo[m.tab].where)
 	if !ok {
 		return nil
@@ -278,6 +293,8 @@ func (m *Model) act(a keys.Action, key string) tea.Cmd {
 		return m.freeze()
 	case keys.Save:
 		return m.save()
+	case keys.Export:
+		return m.export()
 	case keys.Filter:
 		m.filter.editing = true
 		m.filter.input.Focus() // its command blinks a cursor that is not shown

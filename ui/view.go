@@ -63,6 +63,9 @@ func (m *Model) draw() {
 	if m.help.open {
 		m.help.draw(m)
 	}
+	if m.player != nil {
+		m.drawSlider(m.area(boxSlider))
+	}
 	m.drawFooter(m.area(boxFooter))
 }
 
@@ -98,6 +101,8 @@ func (m *Model) drawHeader(a grid.Area) {
 	switch {
 	case m.drain.active:
 		state, style = "DRAIN", theme.Paused
+	case m.player != nil:
+		state, style = "VIEW", theme.Paused
 	case m.paused:
 		state, style = "PAUSE", theme.Paused
 	}
@@ -261,8 +266,13 @@ func fitting(list []keys.Binding, width int) []keys.Binding {
 // hints returns the keys for the line at the bottom.
 func (m *Model) hints() []keys.Binding {
 	var list []keys.Binding
+	if m.player != nil {
+		list = append(list, keys.Tape...)
+		list = slices.DeleteFunc(list, func(b keys.Binding) bool { return b.Short == "" })
+	}
 	for _, b := range keys.Table {
 		idle := b.Action == keys.CancelHead && len(m.alarms()) == 0 || b.Action == keys.SecondPolicy && m.o.Sides == nil ||
+			b.Action == keys.Save && m.player != nil ||
 			m.blocks.prefixes.open && (b.Action == keys.Enter || b.Action == keys.Lens)
 		if b.Short != "" && b.Where&tabInfo[m.tab].where != 0 && !(b.Changes && m.o.ReadOnly) && !idle {
 			list = append(list, b)

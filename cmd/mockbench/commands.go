@@ -11,6 +11,7 @@ import (
 	"mockbench/cmd/mockbench/flags"
 	"mockbench/cmd/mockbench/profilescmd"
 	"mockbench/cmd/mockbench/replaycmd"
+	"mockbench/cmd/mockbench/viewcmd"
 )
 
 // commands is every command besides the run itself, in the order of the help. Help, completion and the documentation
@@ -18,6 +19,7 @@ import (
 func commands() []flags.Command {
 	return []flags.Command{
 		{Name: "replay", Args: "TRACE", Summary: "A trace or a synthetic load on simulated time", Flags: replaycmd.FlagSet, Run: replaycmd.Main},
+		{Name: "view", Args: "FILE", Summary: "A recording in the screen, with a time slider", Flags: viewcmd.FlagSet, Run: viewcmd.Main},
 		{Name: "config", Args: "show|check", Summary: "What settings come to and where each comes from; checks of files",
 			Words: configcmd.Words, WorkerFlags: true, Run: configcmd.Main},
 		{Name: "calibrate", Args: "CSV", Summary: "A table of pass times from measurements, or from a running endpoint", Flags: calibratecmd.FlagSet, Run: calibratecmd.Main},

@@ -237,11 +237,16 @@ func (f *Feed) Pass(p *engine.Pass) {
 		b.addItems(p, &frame)
 		size = MaxFrames
 	}
+	b.add(frame, size)
+}
+
+// add appends a frame to those of a batch, of which there may be so many.
+func (b *Batch) add(f Frame, size int) {
 	if n := len(b.Frames); n < size && b.frame == 0 {
-		b.Frames = append(b.Frames, frame)
+		b.Frames = append(b.Frames, f)
 		return
 	}
-	b.Frames[b.frame] = frame
+	b.Frames[b.frame] = f
 	b.frame = (b.frame + 1) % len(b.Frames)
 	b.Dropped++
 }
@@ -359,12 +364,16 @@ func (b *Batch) addEvents(p *engine.Pass) {
 		if e.Count > 0 {
 			out.First = p.Events.Sequence[e.Offset]
 		}
-		if len(b.Events) < maxEvents {
-			b.Events = append(b.Events, out)
-			continue
-		}
-		b.Events[b.event] = out
-		b.event = (b.event + 1) % maxEvents
-		b.Dropped++
+		b.addEvent(out)
 	}
+}
+
+func (b *Batch) addEvent(e Event) {
+	if len(b.Events) < maxEvents {
+		b.Events = append(b.Events, e)
+		return
+	}
+	b.Events[b.event] = e
+	b.event = (b.event + 1) % maxEvents
+	b.Dropped++
 }

@@ -55,6 +55,14 @@ const (
 	Baseline
 	SecondPolicy
 	Ended
+	Export
+	StepBack
+	JumpBack
+	JumpForward
+	NextMarker
+	PrevMarker
+	First
+	Last
 )
 
 // Where says in which panels a key acts.
@@ -93,7 +101,7 @@ var Table = []Binding{
 	{Slower, []string{"-", "_"}, "+/-", "speed", "halve the speed of simulated time", Everywhere &^ Knobs, true},
 	{RealSpeed, []string{"0"}, "", "", "speed 1", Everywhere, true},
 	{Baseline, []string{"b"}, "", "baseline", "compare with the figures of this moment, or no more", Everywhere, false},
-	{CancelHead, []string{"x"}, "", "cancel head", "cancel the request on which a rank stalls", Everywhere, true},
+	{CancelHead, []string{"X"}, "", "cancel head", "cancel the request on which a rank stalls", Everywhere, true},
 
 	{Panel, []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}, "", "", "go to a panel", Everywhere, false},
 	{NextPanel, []string{"tab", "shift+right", "ctrl+right"}, "", "", "next panel", Everywhere, false},
@@ -128,11 +136,31 @@ var Table = []Binding{
 	{Back, []string{"esc"}, "", "", "close, unzoom, clear the filter, back to the present", Everywhere, false},
 
 	{Save, []string{"s"}, "", "save", "save the settings as a profile", Everywhere, false},
+	{Export, []string{"x"}, "", "export", "write this panel and the report to files", Everywhere, false},
 	{Help, []string{"?"}, "", "help", "this help", Everywhere, false},
 	{Redraw, []string{"ctrl+l"}, "", "", "draw the screen anew", Everywhere, false},
 	{Suspend, []string{"ctrl+z"}, "", "", "put the program to sleep; simulated time stops", Everywhere, false},
 	{Quit, []string{"q", "ctrl+c"}, "", "quit", "drain and quit; again: quit at once", Everywhere, false},
 }
+
+// Tape lists the keys that move through a recording, in all panels. They go before those of Table.
+var Tape = []Binding{
+	{Pause, []string{" "}, "space", "play", "play or pause", Everywhere, false},
+	{Step, []string{"."}, ",/.", "pass", "to the end of the next pass of the selected worker", Everywhere, false},
+	{StepBack, []string{","}, "", "", "to the end of the pass before", Everywhere, false},
+	{JumpForward, []string{">"}, "</>", "5 s", "5 seconds on", Everywhere, false},
+	{JumpBack, []string{"<"}, "", "", "5 seconds back", Everywhere, false},
+	{NextMarker, []string{"n"}, "n/N", "marker", "to the next preemption or changed setting", Everywhere, false},
+	{PrevMarker, []string{"N"}, "", "", "to the one before", Everywhere, false},
+	{First, []string{"^"}, "^/$", "ends", "to the beginning of the recording", Everywhere, false},
+	{Last, []string{"$"}, "", "", "to its end", Everywhere, false},
+	{Faster, []string{"+", "="}, "", "", "double the speed", Everywhere, false},
+	{Slower, []string{"-", "_"}, "+/-", "speed", "halve the speed", Everywhere, false},
+	{RealSpeed, []string{"0"}, "", "", "speed 1", Everywhere, false},
+}
+
+// FindTape returns the binding of a key in a recording.
+func FindTape(key string) (Binding, bool) { return find(Tape, key, Everywhere) }
 
 // common reports whether a key acts in most panels, so that it need not be told which.
 func (b Binding) common() bool {
@@ -150,8 +178,10 @@ func In(panel Where) (list []Binding) {
 }
 
 // Find returns the binding of a key in a panel.
-func Find(key string, panel Where) (Binding, bool) {
-	for _, b := range Table {
+func Find(key string, panel Where) (Binding, bool) { return find(Table, key, panel) }
+
+func find(table []Binding, key string, panel Where) (Binding, bool) {
+	for _, b := range table {
 		if b.Where&panel == 0 {
 			continue
 		}
@@ -205,11 +235,11 @@ func (b Binding) Panels() string {
 	return strings.Join(in, ", ")
 }
 
-// Markdown returns the table for the documents.
-func Markdown() string {
+// Markdown returns the table of all keys, or of those of a recording, for the documents.
+func Markdown(table []Binding) string {
 	var s strings.Builder
 	s.WriteString("| key | action | panels |\n|---|---|---|\n")
-	for _, b := range Table {
+	for _, b := range table {
 		fmt.Fprintf(&s, "| `%s` | %s | %s |\n", b.Names(), b.Long, cmp.Or(b.Panels(), "all"))
 	}
 	return s.String()

@@ -2,6 +2,7 @@ package keys
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,7 +35,7 @@ func TestFind(t *testing.T) {
 }
 
 func TestTextsFitTheHelp(t *testing.T) {
-	for _, b := range Table {
+	for _, b := range slices.Concat(Table, Tape) {
 		if len(b.Names()) > 22 || len(b.Long) > 52 || b.Long == "" {
 			t.Errorf("%s: %s", b.Names(), b.Long)
 		}
@@ -42,14 +43,21 @@ func TestTextsFitTheHelp(t *testing.T) {
 }
 
 func TestMarkdownListsEveryRow(t *testing.T) {
-	if got, want := strings.Count(Markdown(), "\n"), len(Table)+2; got != want {
-		t.Errorf("%d lines, want %d", got, want)
+	for _, table := range [][]Binding{Table, Tape} {
+		if got, want := strings.Count(Markdown(table), "\n"), len(table)+2; got != want {
+			t.Errorf("%d lines, want %d", got, want)
+		}
 	}
 }
 
-// The documents have the table as it is; with UPDATE_GOLDEN set it is written there.
-func TestDocumentsHaveTheTable(t *testing.T) {
-	const file, begin, end = "../../docs/screen.md", "<!-- keys -->\n", "<!-- end of keys -->\n"
+// The documents have the tables as they are; with UPDATE_GOLDEN set they are written there.
+func TestDocumentsHaveTheTables(t *testing.T) {
+	checkTable(t, Table, "../../docs/screen.md")
+	checkTable(t, Tape, "../../docs/recording.md")
+}
+
+func checkTable(t *testing.T, list []Binding, file string) {
+	const begin, end = "<!-- keys -->\n", "<!-- end of keys -->\n"
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -59,13 +67,13 @@ func TestDocumentsHaveTheTable(t *testing.T) {
 	if !found || !closed {
 		t.Fatalf("%s has no place for the table", file)
 	}
-	if table == Markdown() {
+	if table == Markdown(list) {
 		return
 	}
 	if os.Getenv("UPDATE_GOLDEN") == "" {
 		t.Fatalf("%s does not have the table of the keys; set UPDATE_GOLDEN to write it", file)
 	}
-	if err := os.WriteFile(file, []byte(before+begin+Markdown()+end+after), 0o666); err != nil {
+	if err := os.WriteFile(file, []byte(before+begin+Markdown(list)+end+after), 0o666); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -89,6 +89,14 @@ func num[T integer](c *coder, v *T) {
 	}
 }
 
+// count is an integer that is not negative.
+func count[T integer](c *coder, v *T) {
+	if num(c, v); *v < 0 {
+		c.fail()
+		*v = 0
+	}
+}
+
 // small is an integer of a type with few values, below limit.
 func small[T ~uint8](c *coder, v *T, limit int) {
 	num(c, v)

@@ -46,7 +46,8 @@ type Header struct {
 
 // End is the last thing in a recording that was closed in order.
 type End struct {
-	Dropped uint64          `json:"dropped"` // passes, events and moments of requests that the recorder missed
+	Dropped uint64          `json:"dropped"`           // passes, events and moments of requests that the recorder missed
+	Summary string          `json:"summary,omitempty"` // for people
 	Report  json.RawMessage `json:"report,omitempty"`
 }
 

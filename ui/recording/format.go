@@ -34,10 +34,10 @@ func (c *coder) moment(m *ui.Moment) {
 }
 
 func (c *coder) part(p *ui.Part) {
-	num(c, &p.Worker)
+	count(c, &p.Worker)
 	optional(c, &p.Intro, func(c *coder, i *ui.Intro) {
 		c.string(&i.Name)
-		num(c, &i.Ranks)
+		count(c, &i.Ranks)
 	})
 	c.json(&p.Config)
 	c.batch(p.Worker, &p.Batch)
@@ -46,16 +46,16 @@ func (c *coder) part(p *ui.Part) {
 	list(c, &p.Shots, func(c *coder, s *engine.Snapshot) { c.snapshot(p.Worker, s) })
 	c.bool(&p.HasTree)
 	list(c, &p.Trees, func(c *coder, t *ui.RankTree) {
-		num(c, &t.Rank)
-		num(c, &t.Tree.All)
-		num(c, &t.Tree.Blocks)
+		count(c, &t.Rank)
+		count(c, &t.Tree.All)
+		count(c, &t.Tree.Blocks)
 		list(c, &t.Tree.Nodes, (*coder).node)
 	})
 }
 
 func (c *coder) node(n *engine.TreeNode) {
 	for _, v := range []*int{&n.Depth, &n.Start, &n.Blocks, &n.Below, &n.Requests, &n.Children} {
-		num(c, v)
+		count(c, v)
 	}
 	c.hash(&n.Hash)
 }
@@ -71,19 +71,19 @@ func (c *coder) batch(worker int, b *feed.Batch) {
 }
 
 func (c *coder) frame(f *feed.Frame) {
-	num(c, &f.Rank)
+	count(c, &f.Rank)
 	c.uvarint(&f.Number)
 	c.time(&f.Start)
 	c.time(&f.RankEnd)
 	c.time(&f.End)
 	c.uvarint(&f.Budget)
 	for _, v := range []*int32{&f.New, &f.Cached, &f.Decode, &f.Prefills, &f.Chunked, &f.Decodes, &f.Preempted, &f.Items} {
-		num(c, v)
+		count(c, v)
 	}
 }
 
 func (c *coder) event(e *feed.Event) {
-	num(c, &e.Rank)
+	count(c, &e.Rank)
 	c.time(&e.At)
 	c.uvarint(&e.ID)
 	small(c, &e.Kind, int(kv.Removed)+1)
@@ -93,17 +93,17 @@ func (c *coder) event(e *feed.Event) {
 		c.hash(&e.Parent)
 	}
 	num(c, &e.Position)
-	num(c, &e.Count)
+	count(c, &e.Count)
 	c.hash(&e.First)
 }
 
 func (c *coder) mark(m *feed.Mark) {
 	c.label(&m.Label)
 	small(c, &m.Kind, int(feed.Cancelled)+1)
-	num(c, &m.Rank)
+	count(c, &m.Rank)
 	c.time(&m.At)
 	c.time(&m.Until)
-	num(c, &m.Tokens)
+	count(c, &m.Tokens)
 }
 
 func (c *coder) totals(t *feed.Totals) {
@@ -123,28 +123,28 @@ func (c *coder) totals(t *feed.Totals) {
 
 func (c *coder) load(l *engine.Load) {
 	for _, v := range []*int{&l.ActiveBlocks, &l.InactiveBlocks, &l.TotalBlocks, &l.Running, &l.Waiting} {
-		num(c, v)
+		count(c, v)
 	}
 	c.uvarint(&l.Preemptions)
 }
 
 func (c *coder) stall(s *live.Stall) {
 	c.string(&s.Worker)
-	num(c, &s.Rank)
+	count(c, &s.Rank)
 	h := &s.Hint
 	small(c, &h.Kind, int(engine.HintTransfer)+1)
-	num(c, &h.Rounds)
+	count(c, &h.Rounds)
 	small(c, &h.Test, int(engine.TestChunk)+1)
-	num(c, &h.Need)
-	num(c, &h.Have)
+	count(c, &h.Need)
+	count(c, &h.Have)
 	c.string(&h.Setting)
-	num(c, &h.Raise)
+	count(c, &h.Raise)
 	optional(c, &h.Head, (*coder).request)
 }
 
 func (c *coder) status(s *ui.Status) {
 	c.string(&s.Planes)
-	num(c, &s.Subscribers)
+	count(c, &s.Subscribers)
 	c.uvarint(&s.Published)
 	c.uvarint(&s.Dropped)
 	c.string(&s.LastError)
@@ -153,13 +153,13 @@ func (c *coder) status(s *ui.Status) {
 func (c *coder) window(w *ui.Window) {
 	c.float(&w.Seconds)
 	for _, f := range []*ui.Figures{&w.TTFT, &w.ITL, &w.E2E, &w.Queue} {
-		num(c, &f.Count)
+		count(c, &f.Count)
 		for _, v := range []*float64{&f.P50, &f.P90, &f.P99, &f.SLO, &f.Within, &f.BinWidth} {
 			c.float(v)
 		}
 		list(c, &f.Bins, func(c *coder, v *float64) { c.float(v) })
 	}
-	num(c, &w.Requests)
+	count(c, &w.Requests)
 	c.float(&w.Goodput)
 }
 
@@ -168,7 +168,7 @@ func (c *coder) counters(k *router.Counters) {
 		c.uvarint(v)
 	}
 	for _, v := range []*int{&k.Active, &k.ActiveBlocks, &k.Prefill, &k.Cached, &k.Host} {
-		num(c, v)
+		count(c, v)
 	}
 }
 
@@ -177,7 +177,7 @@ func (c *coder) decision(d *router.Decision) {
 	c.label(&d.Label)
 	c.string((*string)(&d.Policy))
 	for _, v := range []*int{&d.Worker, &d.Rank, &d.PromptTokens, &d.PromptBlocks, &d.Overlap, &d.BestOverlap, &d.Choice} {
-		num(c, v)
+		count(c, v)
 	}
 	list(c, &d.Candidates, (*coder).candidate)
 	if d.Choice < 0 || d.Choice >= max(len(d.Candidates), 1) {
@@ -189,7 +189,7 @@ func (c *coder) decision(d *router.Decision) {
 
 func (c *coder) candidate(k *router.Candidate) {
 	for _, v := range []*int{&k.Worker, &k.Rank, &k.OverlapBlocks, &k.CachedTokens, &k.RawTokens, &k.DecodeBlocks} {
-		num(c, v)
+		count(c, v)
 	}
 	for _, v := range []*float64{&k.PrefillBlocks, &k.RequestTerm, &k.Cost} {
 		c.float(v)
@@ -200,6 +200,6 @@ func (c *coder) side(s *ui.Side) {
 	c.string((*string)(&s.Policy))
 	c.window(&s.Window)
 	list(c, &s.Counters, (*coder).counters)
-	num(c, &s.Completed)
-	num(c, &s.Preemptions)
+	count(c, &s.Completed)
+	count(c, &s.Preemptions)
 }

@@ -32,6 +32,9 @@ type block struct {
 	payload int64
 }
 
+// maxTime is more than any run lasts, in milliseconds.
+const maxTime engine.Time = 1e13
+
 // segment is a row of blocks of which the first stands alone.
 type segment struct {
 	blocks      []block
@@ -124,7 +127,7 @@ func (r *Recording) index(take func(int) ([]byte, error), at *int64) (why string
 			r.End = nil
 			return "a damaged end"
 		}
-	case !(b.last >= b.first) || b.moments == 0 || n > 0 && !(b.first >= r.segments[n-1].last):
+	case !(b.last >= b.first) || !(b.first >= 0) || b.last > maxTime || b.moments == 0 || n > 0 && !(b.first >= r.segments[n-1].last):
 		return "a block of an impossible time"
 	case b.flags&flagAlone != 0:
 		r.segments = append(r.segments, segment{[]block{b}, b.first, b.last})

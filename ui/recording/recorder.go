@@ -107,8 +107,8 @@ func (r *Recorder) Sample() error {
 	return r.failed
 }
 
-// Close takes the last sample and ends the recording. report is kept in it as it is; nil is none.
-func (r *Recorder) Close(report json.RawMessage) error {
+// Close takes the last sample and ends the recording with e, in which it counts what was dropped.
+func (r *Recorder) Close(e End) error {
 	if r.stop != nil {
 		close(r.stop)
 		<-r.stopped
@@ -118,11 +118,10 @@ func (r *Recorder) Close(report json.RawMessage) error {
 	if r.failed == nil {
 		r.failed = r.sample()
 	}
-	var dropped uint64
 	for _, x := range r.fleet {
-		dropped += x.batch.Dropped
+		e.Dropped += x.batch.Dropped
 	}
-	if err := r.w.Close(End{Dropped: dropped, Report: report}); r.failed == nil {
+	if err := r.w.Close(e); r.failed == nil {
 		r.failed = err
 	}
 	return r.failed

@@ -50,8 +50,8 @@ func (c *coder) requests(worker int, b *feed.Batch) {
 // item is one request of a pass, its place relative to the one it had in the pass before.
 func (c *coder) item(it *feed.Item, before, now map[string]position) {
 	c.label(&it.Label)
-	num(c, &it.Tokens)
-	num(c, &it.Prompt)
+	count(c, &it.Tokens)
+	count(c, &it.Prompt)
 	c.bool(&it.Fresh)
 	p := before[it.Label]
 	relative(c, &it.Done, p.done)
@@ -63,7 +63,10 @@ func (c *coder) item(it *feed.Item, before, now map[string]position) {
 func relative(c *coder, v *int, base int) {
 	d := *v - base
 	num(c, &d)
-	*v = d + base
+	if *v = d + base; *v < 0 {
+		c.fail()
+		*v = 0
+	}
 }
 
 // shape is the state of the blocks in the snapshot before.
@@ -71,22 +74,22 @@ type shape struct{ blocks []engine.BlockState }
 
 // snapshot is the state of one rank; its blocks are told by those that differ from the snapshot before.
 func (c *coder) snapshot(worker int, s *engine.Snapshot) {
-	num(c, &s.Rank)
+	count(c, &s.Rank)
 	c.time(&s.Time)
-	num(c, &s.BlockSize)
+	count(c, &s.BlockSize)
 	at := place{worker, s.Rank}
 	if c.shots[at] == nil {
 		c.shots[at] = &shape{}
 	}
 	c.blocks(s, c.shots[at])
-	list(c, &s.Evictions, num[int32])
+	list(c, &s.Evictions, count[int32])
 	list(c, &s.Running, (*coder).state)
 	list(c, &s.Waiting, (*coder).state)
-	num(c, &s.Queued)
+	count(c, &s.Queued)
 	list(c, &s.Deferred, (*coder).state)
 	h := &s.Host
 	for _, v := range []*int{&h.Capacity, &h.Resident, &h.Pending, &h.Pinned} {
-		num(c, v)
+		count(c, v)
 	}
 	c.bool(&h.Shared)
 	c.time(&h.ComputeNotBefore)
@@ -99,7 +102,7 @@ func (c *coder) snapshot(worker int, s *engine.Snapshot) {
 // blocks is the number of blocks, then runs: how many blocks in a row changed in the same way, and how.
 func (c *coder) blocks(s *engine.Snapshot, last *shape) {
 	n := len(s.Blocks)
-	num(c, &n)
+	count(c, &n)
 	if n < 0 || c.reading && n > c.spare {
 		c.fail()
 		return
@@ -118,7 +121,7 @@ func (c *coder) blocks(s *engine.Snapshot, last *shape) {
 			for run = 1; i+run < n && s.Blocks[i+run]^last.blocks[i+run] == change; run++ {
 			}
 		}
-		num(c, &run)
+		count(c, &run)
 		small(c, &change, 8)
 		if run < 1 || run > n-i {
 			c.fail()
@@ -152,7 +155,7 @@ func (c *coder) state(r *engine.RequestState) {
 	}
 	small(c, &r.Phase, int(engine.PhaseLoading)+1)
 	for _, v := range []*int{&r.Computed, &r.Length, &r.Generated, &r.Cached, &r.Blocks} {
-		num(c, v)
+		count(c, v)
 	}
 	c.time(&r.Since)
 }
@@ -171,10 +174,10 @@ func (c *coder) request(r *engine.Request) {
 		prompt, output = r.PromptLen(), r.OutputLimit()
 	}
 	c.label(&r.Label)
-	num(c, &prompt)
-	num(c, &output)
+	count(c, &prompt)
+	count(c, &output)
 	c.time(&r.Arrival)
 	if c.reading {
-		r.Text, r.MaxOutput = length(max(prompt, 0)), output
+		r.Text, r.MaxOutput = length(prompt), output
 	}
 }

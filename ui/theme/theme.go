@@ -89,12 +89,13 @@ const (
 type Theme struct {
 	Looks  []grid.Look
 	Glyphs Glyphs
+	Light  bool // the background
 }
 
 // New returns the theme for a terminal with that many colours, on a light or dark background, with or without glyphs
 // outside ASCII.
 func New(colors Colors, light, unicode bool) Theme {
-	t := Theme{Looks: mono(), Glyphs: ascii}
+	t := Theme{Looks: mono(), Glyphs: ascii, Light: light}
 	if unicode {
 		t.Glyphs = blocks
 	}

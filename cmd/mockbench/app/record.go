@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"mockbench/cmd/mockbench/flags"
@@ -84,8 +85,14 @@ func (t *tape) end(f *figures) error {
 	if t == nil {
 		return nil
 	}
-	text, err := json.Marshal(f.report())
-	if failure := t.Close(text); failure != nil || err != nil {
+	var e recording.End
+	var err error
+	r, summary := f.report(), &strings.Builder{}
+	if err = report.WriteText(summary, r, summaryWidth); err == nil {
+		e.Summary = summary.String()
+		e.Report, err = json.Marshal(r)
+	}
+	if failure := t.Close(e); failure != nil || err != nil {
 		return fmt.Errorf("--record: %w", errors.Join(failure, err))
 	}
 	t.p.logger("record").Info("recorded", "file", t.p.s.Record, "size", t.Told())
