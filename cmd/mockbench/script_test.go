@@ -28,7 +28,9 @@ func TestScripts(t *testing.T) {
 			e.Setenv("DYN_FILE_KV", filepath.Join(e.WorkDir, "kv"))
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("TERM", "xterm-256color")
-			return nil
+			root, err := filepath.Abs("../..")
+			e.Setenv("REPOSITORY", root)
+			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"start": start, "startterm": startOnTerminal, "press": press, "signal": send, "finish": finish, "await": await, "exit": exit, "headof": headOf,
