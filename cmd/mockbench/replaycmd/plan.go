@@ -2,6 +2,7 @@ package replaycmd
 
 import (
 	"context"
+	"io"
 	"strings"
 
 	"mockbench/engine/report"
@@ -9,7 +10,10 @@ import (
 )
 
 // Plan is a replay whose command line has been checked. It can be run once.
-type Plan struct{ j *job }
+type Plan struct {
+	j *job
+	o *outcome // of the run
+}
 
 // NewPlan checks a command line of the replay command. Nothing is run or written.
 func NewPlan(args []string) (*Plan, error) {
@@ -18,12 +22,13 @@ func NewPlan(args []string) (*Plan, error) {
 		return nil, err
 	}
 	j, err := resolve(a)
-	return &Plan{j}, err
+	return &Plan{j: j}, err
 }
 
 // Result is the outcome of a Plan.
 type Result struct {
 	Summary     report.Fields
+	Requests    []report.Fields // records of the requests that ended, where they were asked for
 	Source      limits.Source
 	Limits      []limits.Outcome
 	Hold        bool  // all limits
@@ -41,8 +46,16 @@ func (p *Plan) Run(ctx context.Context, cores int) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Result{o.summary, o.source, o.limits, o.hold && o.lost == "", o.stuck, o.Interrupted}, nil
+	p.o = o
+	return &Result{Summary: o.summary, Requests: o.Offline.Records(), Source: o.source, Limits: o.limits, Hold: o.hold && o.lost == "",
+		Stuck: o.stuck, Interrupted: o.Interrupted}, nil
 }
+
+// KeepRecords asks for a record of every request, without a file for them.
+func (p *Plan) KeepRecords() { p.j.options.Records = true }
+
+// WriteReport writes the report of the run, as --report-json does.
+func (p *Plan) WriteReport(w io.Writer) error { return p.j.write(w, p.o) }
 
 // Warnings returns what deserves a word about the settings.
 func (p *Plan) Warnings() []string { return p.j.warnings }
