@@ -44,6 +44,9 @@ type flow interface {
 
 // run goes from event to event until nothing is left, or the time limit is reached.
 func (s *sim) run() error {
+	if s.o.Observer != nil {
+		s.o.Observer.Begin(s.observed())
+	}
 	if err := s.settle(); err != nil {
 		return err
 	}
@@ -214,6 +217,9 @@ func (s *sim) feedback() (bool, error) {
 
 // publish tells the router of a pool what changed in the caches of a rank.
 func (s *sim) publish(w *worker, r *engine.Pass) error {
+	if s.o.Observer != nil {
+		s.o.Observer.Pass(w.number(), r)
+	}
 	return w.pool.placer.Events((w.id-w.pool.first)*w.pool.ranks+r.Rank, &r.Events, s.now)
 }
 
@@ -303,6 +309,14 @@ func (s *sim) deliver(w *worker) error {
 }
 
 func (s *sim) enqueue(w *worker, d delivery) error {
+	if s.o.Observer != nil {
+		r := &d.job.request
+		r.Label = s.name(d.job)
+		if w.pool.stage == report.Prefill {
+			d.job.handoff.request.Label, r = r.Label, &d.job.handoff.request
+		}
+		s.o.Observer.Submitted(w.number(), d.rank, r, s.now)
+	}
 	if w.pool.stage == report.Prefill {
 		return w.rank(d.rank).SubmitSource(&d.job.handoff.request, d.job.request.ID, s.now)
 	}

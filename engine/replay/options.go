@@ -35,6 +35,7 @@ type Options struct {
 	Lanes    int  // of a graph: plays at a time; 0: when the trace says
 
 	Telemetry *Telemetry // samples of what the fleet does; nil: none
+	Observer  Observer   // sees all that happens; nil: nobody does
 
 	General  bool            // do without the fast path
 	Cores    int             // goroutines for workers that do not depend on one another; 0 is 1

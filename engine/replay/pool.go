@@ -15,6 +15,7 @@ import (
 type pool struct {
 	stage   report.Stage
 	first   int // number of the first worker
+	at      int // its place among those of all pools, if they are observed
 	slot    int // of its tickets in a job
 	ranks   int
 	workers []*worker
@@ -52,7 +53,7 @@ type delivery struct {
 func (s *sim) newPool(o *Pool, stage report.Stage, slot, first, workers int) (*pool, error) {
 	p := &pool{stage: stage, first: first, slot: slot, ranks: o.ranks(), gpus: o.gpus(), host: o.Engine.HostOffload != nil}
 	cfg := o.Engine
-	cfg.EmitKVEvents = s.o.Router != nil && stage != report.Decode
+	cfg.EmitKVEvents = (s.o.Router != nil || s.o.Observer != nil) && stage != report.Decode
 	cfg.EmitKVTokenIDs = false
 	if h := cfg.HostOffload; h != nil && h.Scope == engine.ScopeShared {
 		if err := cfg.Validate(); err != nil {

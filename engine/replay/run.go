@@ -188,6 +188,7 @@ func (s *sim) keep(q *job) {
 // apart reports whether the workers of the fleet can be simulated one by one: what one does has no effect on another.
 func (o *Options) apart() bool {
 	h := o.Workers.Engine.HostOffload
-	return !o.disaggregated() && o.Router == nil && o.Telemetry == nil && o.Concurrency == 0 && o.Trace.List() && o.Workers.Workers > 1 &&
+	return !o.disaggregated() && o.Router == nil && o.Telemetry == nil && o.Observer == nil && o.Concurrency == 0 &&
+		o.Trace.List() && o.Workers.Workers > 1 &&
 		(h == nil || h.Scope != engine.ScopeShared)
 }

@@ -13,8 +13,8 @@ import (
 
 // short reports whether the fast path can do the run, as far as the workload does not matter.
 func (o *Options) short() bool {
-	return !o.General && o.Stop == nil && !o.disaggregated() && o.Concurrency == 0 && o.MaxTime < 0 && o.Telemetry == nil && o.EventLag == 0 &&
-		o.Workers.ranks() == 1 && fast.Supports(&o.Workers.Engine)
+	return !o.General && o.Stop == nil && !o.disaggregated() && o.Concurrency == 0 && o.MaxTime < 0 &&
+		o.Telemetry == nil && o.Observer == nil && o.EventLag == 0 && o.Workers.ranks() == 1 && fast.Supports(&o.Workers.Engine)
 }
 
 // suits reports whether a trace is one for the fast path.

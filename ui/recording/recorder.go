@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mockbench/engine"
+	"mockbench/engine/live"
 	"mockbench/engine/spawn"
 	"mockbench/ui"
 	"mockbench/ui/feed"
@@ -16,7 +17,7 @@ import (
 // How often what is recorded, in moments.
 const (
 	Every      = 100 * time.Millisecond // a moment
-	shotsEvery = 5                      // the state of blocks and queues
+	shotsEvery = 2                      // the state of blocks and queues
 	restEvery  = 10                     // figures, connections; written to the file
 	aloneEvery = 50                     // everything, so that reading can begin here
 	treeRows   = 128                    // of a prefix tree
@@ -57,17 +58,34 @@ type Recorder struct {
 	failed  error
 }
 
+// Worker is what a recorder asks of a worker.
+type Worker interface {
+	Name() string
+	Ranks() int
+	Config() engine.Config
+	Inspect(rank int, s *engine.Snapshot) error
+	Tree(rank, limit int) (t engine.PrefixTree, ok bool, err error)
+	Stalled() []live.Stall
+	Slip() time.Duration
+}
+
+// Source is one worker and its records, which nobody else reads.
+type Source struct {
+	Worker Worker
+	Feed   *ui.Feed
+}
+
 // recorded is one worker of the fleet.
 type recorded struct {
-	ui.Source
+	Source
 	batch  feed.Batch
 	config string
 	passes uint64 // when it was last looked at
 	shots  []engine.Snapshot
 }
 
-// NewRecorder returns a recorder of workers that writes to w. The feeds are its own: nobody else may drain them.
-func NewRecorder(w *Writer, run Run, fleet []ui.Source) *Recorder {
+// NewRecorder returns a recorder of workers that writes to w.
+func NewRecorder(w *Writer, run Run, fleet []Source) *Recorder {
 	r := &Recorder{run: run, w: w, last: -1}
 	for _, s := range fleet {
 		s.Feed.Detail.Store(true)

@@ -60,9 +60,9 @@ func (p *program) record(j *job) (*tape, error) {
 	}
 	h := recording.Header{Program: "mockbench " + flags.ReferenceVersion, Started: time.Now(), Mode: "live", Model: j.model, Backend: p.engineText(),
 		NoDelay: noDelay(p.s), Routing: j.routing != nil, Window: true, Sides: j.rival != nil, Settings: os.Args[1:]}
-	var fleet []ui.Source
+	var fleet []recording.Source
 	for i := range j.fleet.taps {
-		fleet = append(fleet, ui.Source{Worker: j.fleet.taps[i].tape, Feed: j.fleet.taps[i].feed})
+		fleet = append(fleet, recording.Source{Worker: j.fleet.taps[i].tape, Feed: j.fleet.taps[i].feed})
 		h.Workers = append(h.Workers, p.workerName(i))
 	}
 	w, err := recording.Create(p.s.Record, h)

@@ -47,6 +47,8 @@ type arguments struct {
 	cores                                  int
 	progress                               time.Duration
 	quiet, table, help                     bool
+	record                                 string
+	screen                                 bool
 
 	set *pflag.FlagSet
 }
@@ -69,7 +71,7 @@ var sections = []section{
 		"decode-engine-args", "planner-profile-data", "replay-mode"}},
 	{"Routing", []string{"router-mode", "router-config", "kv-event-lag-ms", "seed", "model-name"}},
 	{"Outcome", []string{"sla-ttft-ms", "sla-itl-ms", "sla-e2e-ms", "fail-on", "abort-on-fail", "report-json", "report-jsonl",
-		"telemetry-jsonl", "telemetry-interval-ms", "html", "junit", "table", "line", "quiet"}},
+		"telemetry-jsonl", "telemetry-interval-ms", "html", "junit", "record", "screen", "table", "line", "quiet"}},
 	{"Run", []string{"cores", "progress", "help"}},
 }
 
@@ -130,6 +132,8 @@ func newFlags() (*pflag.FlagSet, *arguments) {
 	f.StringVar(&a.reportJSONL, "report-jsonl", "", "write a record of every request to this `FILE`, one a line")
 	f.StringVar(&a.telemetryJSONL, "telemetry-jsonl", "", "write samples of load and caches to this `FILE`, one a line")
 	f.Float64Var(&a.telemetryInterval, "telemetry-interval-ms", 1000, "simulated `ms` between two samples")
+	f.StringVar(&a.record, "record", "", "record what the fleet does in this `FILE`, for mockbench view")
+	f.BoolVar(&a.screen, "screen", false, "open the replay in the screen, with a time slider, when it is done")
 	f.BoolVar(&a.table, "table", false, "print the table of the reference's replay instead of the summary")
 	f.BoolVar(&a.quiet, "quiet", false, "print no summary and no progress")
 

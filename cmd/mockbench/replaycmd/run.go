@@ -82,9 +82,17 @@ func (j *job) run(stdout, stderr io.Writer) (status int, err error) {
 			}
 		}
 	}
+	if err := a.checkScreen(); err != nil {
+		return exitError, err
+	}
 	if err := j.load(); err != nil {
 		return exitError, err
 	}
+	tape, err := j.openTape(a.files)
+	if err != nil {
+		return exitError, err
+	}
+	defer tape.remove()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if a.progress > 0 && !a.quiet && isTerminal(stderr) {
@@ -95,8 +103,16 @@ func (j *job) run(stdout, stderr io.Writer) (status int, err error) {
 	if failure := samples.close(); err == nil && failure != nil {
 		err = fmt.Errorf("--telemetry-jsonl: %w", failure)
 	}
+	if failure := tape.close(); err == nil {
+		err = failure
+	}
 	if err != nil {
 		return exitError, err
+	}
+	if !o.Interrupted {
+		if err := tape.watch(stdout, stderr); err != nil {
+			return exitError, fmt.Errorf("--screen: %w", err)
+		}
 	}
 	status, err = j.finish(o, samples, stdout)
 	if o.stuck != nil {

@@ -1,21 +1,25 @@
-package app
+package ui
 
 import (
 	"math"
 
 	"mockbench/engine/report"
-	"mockbench/ui"
+	"mockbench/ui/knobs"
 )
 
-var nan = math.NaN()
+// WindowOf turns the figures of the last seconds into what the screen draws.
+func WindowOf(w *report.Window, slo knobs.SLO) Window {
+	return Window{Seconds: w.Seconds, TTFT: within(&w.TTFT, slo.TTFT), ITL: within(&w.ITL, slo.ITL), E2E: within(&w.E2E, slo.E2E),
+		Queue: histogram(&w.Queue), Requests: int(w.E2E.N), Goodput: math.NaN()}
+}
 
 // bins is the number of equal steps a histogram is shown in.
 const bins = 32
 
 // histogram turns logarithmic buckets into the percentiles and equal steps that the screen draws. A bucket is spread
 // evenly over the steps it covers.
-func histogram(h *report.Histogram) ui.Figures {
-	f := ui.Figures{Count: int(h.N)}
+func histogram(h *report.Histogram) Figures {
+	f := Figures{Count: int(h.N)}
 	if h.N == 0 {
 		return f
 	}
@@ -35,7 +39,7 @@ func histogram(h *report.Histogram) ui.Figures {
 }
 
 // within is histogram with an SLO limit in milliseconds; 0 is none.
-func within(h *report.Histogram, limit float64) ui.Figures {
+func within(h *report.Histogram, limit float64) Figures {
 	f := histogram(h)
 	if f.SLO = limit; limit > 0 {
 		f.Within, _ = h.Share(limit)
