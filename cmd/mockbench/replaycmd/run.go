@@ -65,7 +65,7 @@ func fail(w io.Writer, err error) int {
 
 // garbagePercent is how much garbage may lie around, in per cent of what is in use. A replay makes little of it, so that
 // looking for it often costs next to nothing and keeps the peak low.
-const garbagePercent = 25
+const garbagePercent = 50
 
 func (j *job) run(stdout, stderr io.Writer) (status int, err error) {
 	a := j.a
