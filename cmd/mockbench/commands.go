@@ -5,6 +5,7 @@ import (
 
 	"mockbench/cmd/mockbench/aiscmd"
 	"mockbench/cmd/mockbench/calibratecmd"
+	"mockbench/cmd/mockbench/comparecmd"
 	"mockbench/cmd/mockbench/completion"
 	"mockbench/cmd/mockbench/configcmd"
 	"mockbench/cmd/mockbench/doctor"
@@ -19,6 +20,7 @@ import (
 func commands() []flags.Command {
 	return []flags.Command{
 		{Name: "replay", Args: "TRACE", Summary: "A trace or a synthetic load on simulated time", Flags: replaycmd.FlagSet, Run: replaycmd.Main},
+		{Name: "compare", Args: "A.json B.json", Summary: "What got better and what worse from one report to another", Flags: comparecmd.FlagSet, Run: comparecmd.Main},
 		{Name: "view", Args: "FILE", Summary: "A recording in the screen, with a time slider", Flags: viewcmd.FlagSet, Run: viewcmd.Main},
 		{Name: "config", Args: "show|check", Summary: "What settings come to and where each comes from; checks of files",
 			Words: configcmd.Words, WorkerFlags: true, Run: configcmd.Main},

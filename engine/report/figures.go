@@ -9,7 +9,9 @@ import (
 	"mockbench/engine/report/limits"
 )
 
-// shortMetrics are other names of the metrics, without units.
+// ShortMetrics returns other names of the metrics, without units.
+func ShortMetrics() map[string]string { return maps.Clone(shortMetrics) }
+
 var shortMetrics = map[string]string{"ttft": "ttft_ms", "ttst": "ttst_ms", "tpot": "tpot_ms", "itl": "itl_ms", "e2e": "e2e_latency_ms",
 	"e2e_latency": "e2e_latency_ms", "queue": "queue_time_ms", "queue_time": "queue_time_ms"}
 
@@ -32,10 +34,17 @@ func OfflineNames() limits.Names {
 	return n
 }
 
-// LiveNames returns the figures that a Report has, for limits; split is whether requests visit two workers.
-func LiveNames(split bool) limits.Names {
+// LiveNames returns the figures that a Report has, for limits; split is whether requests visit two workers, slo whether
+// there are limits of latencies.
+func LiveNames(split, slo bool) limits.Names {
 	n := limits.Names{Short: shortMetrics, Rising: liveCounters}
 	var f Figures
+	optional := optionalFigures
+	if slo {
+		f.Goodput = &Goodput{}
+		optional = slices.Concat(optional, []string{"slo_attainment", "slo_ttft_attainment", "slo_itl_attainment"})
+		n.Rising = slices.Concat(n.Rising, []string{"goodput_completed_requests"})
+	}
 	for _, name := range partNames {
 		if split {
 			f.Parts = append(f.Parts, Metric{Name: name})
@@ -44,7 +53,7 @@ func LiveNames(split bool) limits.Names {
 	for _, m := range f.Metrics() {
 		n.Metrics = append(n.Metrics, m.Name)
 	}
-	n.Figures = slices.Concat(slices.Collect(maps.Keys(f.single())), optionalFigures)
+	n.Figures = slices.Concat(slices.Collect(maps.Keys(f.single())), optional)
 	slices.Sort(n.Figures)
 	n.Figures = slices.Compact(n.Figures)
 	return n

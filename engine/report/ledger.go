@@ -121,7 +121,7 @@ func (l *ledger) figures(o Options, f Final) Figures {
 }
 
 func (l *ledger) goodput(limits Limits, seconds float64) *Goodput {
-	g := &Goodput{LimitTTFT: limits.TTFT, LimitITL: limits.ITL, Completed: l.good,
+	g := &Goodput{LimitTTFT: limits.TTFT, LimitITL: limits.ITL, LimitE2E: limits.E2E, Completed: l.good,
 		RequestsPerSecond: float64(l.good) / seconds, OutputPerSecond: float64(l.goodOutput) / seconds,
 		Attainment: ratio(l.good, l.completed)}
 	if limits.TTFT > 0 {

@@ -22,6 +22,7 @@ type meter struct {
 	loads   []engine.Load
 	columns series
 	recent  struct{ ttft, itl, e2e, queue recent }
+	ended   endedRing
 }
 
 // progress is how far a request is.
@@ -284,11 +285,12 @@ func (m *meter) finish(q *progress, prompt int) {
 		tpot = float64(q.last-q.first) / float64(q.tokens-1)
 		t.tpot.add(tpot)
 	}
-	keeps := m.limits.TTFT == 0 || ttft <= m.limits.TTFT
-	if keeps {
+	done := ended{q.last, ttft, tpot, e2e}
+	m.ended.add(done)
+	if m.limits.TTFT == 0 || ttft <= m.limits.TTFT {
 		t.keptTTFT++
 	}
-	if keeps && (m.limits.ITL == 0 || tpot <= m.limits.ITL) {
+	if done.keeps(m.limits) {
 		t.good++
 		t.goodOutput += uint64(q.tokens)
 	}

@@ -91,13 +91,11 @@ type Figures struct {
 	Parts []Metric `json:"-"` // if requests visit two workers: what follows the queue time in TTFT; else nil
 }
 
-// Limits are service level objectives in milliseconds; 0 is none.
-type Limits struct{ TTFT, ITL float64 }
-
 // Goodput counts the completed requests that kept all limits; the ITL limit is compared with the request's TPOT.
 type Goodput struct {
 	LimitTTFT         float64  `json:"sla_ttft_ms,omitempty"`
 	LimitITL          float64  `json:"sla_itl_ms,omitempty"`
+	LimitE2E          float64  `json:"sla_e2e_ms,omitempty"`
 	Completed         int      `json:"goodput_completed_requests"`
 	RequestsPerSecond float64  `json:"goodput_request_throughput_rps"`
 	OutputPerSecond   float64  `json:"goodput_output_throughput_tok_s"`

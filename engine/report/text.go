@@ -78,6 +78,9 @@ func writeGoodput(b *bytes.Buffer, f Figures) {
 	if g.LimitITL > 0 {
 		kept = append(kept, fmt.Sprintf("ITL <= %s ms: %s", decimal(g.LimitITL, 1), percent(g.AttainmentITL)))
 	}
+	if g.LimitE2E > 0 {
+		kept = append(kept, fmt.Sprintf("E2E <= %s ms", decimal(g.LimitE2E, 1)))
+	}
 	fmt.Fprintf(b, "\n%-12s%s\n%-12s%s of %s requests (%s), %s/s, %s tokens/s\n", "goodput", strings.Join(kept, ", "), "", whole(g.Completed), whole(f.Completed),
 		percent(g.Attainment), decimal(g.RequestsPerSecond, 2), decimal(g.OutputPerSecond, 1))
 }
@@ -148,6 +151,17 @@ func decimal(x float64, digits int) string {
 		fraction = "." + fraction
 	}
 	return group(integer) + fraction
+}
+
+// Decimal returns a figure for people: whole numbers as they are, others with enough digits, thousands separated.
+func Decimal(x float64) string {
+	switch a := math.Abs(x); {
+	case x == math.Trunc(x) && a < 1e15:
+		return decimal(x, 0)
+	case a < 1:
+		return decimal(x, 4)
+	}
+	return decimal(x, 2)
 }
 
 func whole[T int | uint64](n T) string { return group(fmt.Sprint(n)) }
