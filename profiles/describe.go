@@ -116,4 +116,19 @@ var descriptions = map[string]string{
 	"load.think_time":    "Mean simulated milliseconds between an answer and the next turn.",
 	"load.max_prompt":    "A conversation whose next prompt would be longer ends (8192).",
 	"load.routing":       "How requests are placed on workers.",
+
+	"load.router":                              "Weights of the costs that routing kv compares, in blocks; the lowest cost wins.",
+	"load.router.overlap_score_credit":         "Blocks taken off for a cached device block.",
+	"load.router.overlap_score_credit_decay":   "How fast a prefill backlog devalues that credit.",
+	"load.router.prefill_load_scale":           "Weight of the prefill term.",
+	"load.router.decode_active_request_weight": "Blocks that an active request stands for.",
+	"load.router.host_cache_hit_weight":        "Value of a block in host memory, 0 to 1.",
+	"load.router.disk_cache_hit_weight":        "Value of a block on disk, 0 to 1.",
+	"load.router.router_temperature":           "Randomness of the choice; 0 always takes the lowest cost.",
+	"load.router.router_track_prefill_tokens":  "Count tokens whose prefill has not ended.",
+
+	"slo":         "Limits that latencies and goodput are measured against; 0 is none.",
+	"slo.ttft_ms": "Most milliseconds from arrival to the first token.",
+	"slo.itl_ms":  "Most milliseconds between two tokens; goodput compares the mean of a request.",
+	"slo.e2e_ms":  "Most milliseconds from arrival to the last token.",
 }

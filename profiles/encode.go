@@ -9,6 +9,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"mockbench/engine"
+	"mockbench/engine/report"
 )
 
 // New returns the profile of one worker with settings that are in force: what differs from the defaults. load is nil if
@@ -80,6 +81,9 @@ func (p *Profile) Encode() ([]byte, error) {
 	}
 	if p.Load != nil {
 		o.Set("load", p.Load.Object())
+	}
+	if p.SLO != (report.Limits{}) {
+		o.Set("slo", different(sloSettings(&p.SLO), sloSettings(new(report.Limits))))
 	}
 	var b bytes.Buffer
 	err := encodeTable(&b, "", o)

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"mockbench/engine"
+	"mockbench/engine/report"
 	"mockbench/engine/router"
 	"mockbench/engine/workload"
 	"mockbench/profiles"
@@ -129,6 +130,8 @@ func load(t *rapid.T) *profiles.Load {
 		Turns: n.Draw(t, "turns"), ThinkTime: 1e9 * share.Draw(t, "think"), MaxPrompt: n.Draw(t, "most"),
 	}
 	l.Routing = rapid.SampledFrom(router.Policies()).Draw(t, "routing")
+	l.Router.OverlapCredit, l.Router.HostWeight = 1e6*share.Draw(t, "credit"), share.Draw(t, "host")
+	l.Router.TrackPrefill = rapid.Bool().Draw(t, "track")
 	return &l
 }
 
@@ -153,6 +156,10 @@ func TestSavedProfilesAreReadUnchanged(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "load?") {
 			p.Load = load(t)
+		}
+		if rapid.Bool().Draw(t, "slo?") {
+			limit := rapid.Float64Range(0, 1e6)
+			p.SLO = report.Limits{TTFT: limit.Draw(t, "ttft"), ITL: limit.Draw(t, "itl"), E2E: limit.Draw(t, "e2e")}
 		}
 		data, err := p.Encode()
 		if err != nil {
@@ -205,9 +212,13 @@ func TestOnlyWhatDiffersIsSaved(t *testing.T) {
 
 // A new option of a load must find its way into profiles.
 func TestProfilesHaveEveryOptionOfALoad(t *testing.T) {
-	const seedAndRequests, routing = 2, 1 // of the command line, and of the load alone
+	const seedAndRequests, routing = 2, 2 // of the command line, and of the load alone
 	options := reflect.TypeFor[workload.Options]().NumField() - seedAndRequests + routing
 	if n := len(profiles.ProfileSchema().Properties["load"].Properties); n != options {
 		t.Errorf("profiles have %d settings of a load, there are %d", n, options)
+	}
+	weights := reflect.TypeFor[router.Model]().NumField()
+	if n := len(profiles.ProfileSchema().Properties["load"].Properties["router"].Properties); n != weights {
+		t.Errorf("profiles have %d weights of a router, there are %d", n, weights)
 	}
 }

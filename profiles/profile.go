@@ -1,11 +1,13 @@
 package profiles
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 
 	"mockbench/engine"
+	"mockbench/engine/report"
 	"mockbench/engine/router"
 	"mockbench/engine/workload"
 )
@@ -23,6 +25,7 @@ type Profile struct {
 
 	Launch *Object // engine object of each worker, without defaults
 	Load   *Load   // nil: requests come from a frontend
+	SLO    report.Limits
 
 	text string
 }
@@ -34,6 +37,7 @@ func (p *Profile) Line(setting string) int { return lineOf(p.text, setting) }
 type Load struct {
 	workload.Options
 	Routing router.Policy
+	Router  router.Model // weights of the costs that policy kv compares
 }
 
 // FileError is what is wrong with a profile, and where.
@@ -89,6 +93,7 @@ func (p *Profile) fields() fields {
 		"decode_workers":  integer(&p.DecodeWorkers, 1, 10000),
 
 		"load": p.loadField(),
+		"slo":  p.sloField(),
 	}
 }
 
@@ -156,7 +161,7 @@ func (p *Profile) Role() engine.Role {
 
 // DefaultLoad is the load of which a profile says nothing but how many requests there are.
 func DefaultLoad() Load {
-	return Load{Options: workload.Options{PromptMean: 256, OutputMean: 128}, Routing: router.KV}
+	return Load{Options: workload.Options{PromptMean: 256, OutputMean: 128}, Routing: router.KV, Router: router.DefaultModel()}
 }
 
 // loadField reads a load into the profile.
@@ -167,59 +172,15 @@ func (p *Profile) loadField() field {
 		if err := settings.read(path, v); err != nil {
 			return err
 		}
-		if err := l.Validate(); err != nil {
-			var s *engine.SettingError
-			if errors.As(err, &s) {
-				s.Setting = path + strings.TrimPrefix(s.Setting, "workload")
-			}
+		err := cmp.Or(l.Options.Validate(), l.Router.Validate())
+		var s *engine.SettingError
+		if errors.As(err, &s) {
+			s.Setting = path + "." + strings.TrimPrefix(s.Setting, "workload.")
+		}
+		if err != nil {
 			return err
 		}
 		p.Load = &l
 		return nil
 	})
-}
-
-// loadSetting is one setting of a load: how it is read, and its value.
-type loadSetting struct {
-	name  string
-	field field
-	value any
-}
-
-// settings are the settings of a load, in the order in which they are written.
-func (l *Load) settings() []loadSetting {
-	whole := func(name string, n *int, low uint64) loadSetting {
-		return loadSetting{name, integer(n, low, maxInt), number(*n)}
-	}
-	real := func(name string, x *float64) loadSetting { return loadSetting{name, float(x), decimal(*x)} }
-	return []loadSetting{
-		real("rate", &l.Rate), whole("burst", &l.Burst, 0), whole("concurrency", &l.Concurrency, 0),
-		whole("sessions", &l.Sessions, 0), whole("max_in_flight", &l.MaxInFlight, 0),
-		whole("prompt_mean", &l.PromptMean, 1), whole("prompt_spread", &l.PromptSpread, 0),
-		whole("output_mean", &l.OutputMean, 1), whole("output_spread", &l.OutputSpread, 0),
-		whole("prefix_count", &l.PrefixCount, 0), whole("prefix_length", &l.PrefixLength, 0),
-		real("prefix_share", &l.PrefixShare),
-		whole("turns", &l.Turns, 0), real("think_time", &l.ThinkTime), whole("max_prompt", &l.MaxPrompt, 0),
-		{"routing", word(&l.Routing, router.Policies()...), string(l.Routing)},
-	}
-}
-
-func (l *Load) fields() fields {
-	f := fields{}
-	for _, s := range l.settings() {
-		f[s.name] = s.field
-	}
-	return f
-}
-
-// Object returns the settings of the load that are not those of DefaultLoad.
-func (l *Load) Object() *Object {
-	d := DefaultLoad()
-	o, usual := NewObject(), d.settings()
-	for i, s := range l.settings() {
-		if s.value != usual[i].value {
-			o.Set(s.name, s.value)
-		}
-	}
-	return o
 }

@@ -79,6 +79,9 @@ func defaults(localIndexer bool) *Object {
 	o.Set("load.prompt_mean", number(load.PromptMean))
 	o.Set("load.output_mean", number(load.OutputMean))
 	o.Set("load.routing", string(load.Routing))
+	for _, s := range routerSettings(&load.Router) {
+		o.Set("load.router."+s.name, s.value)
+	}
 	return o
 }
 

@@ -3,10 +3,8 @@
 package knobs
 
 import (
-	"fmt"
-	"math"
-
 	"mockbench/engine"
+	"mockbench/engine/report"
 	"mockbench/engine/router"
 	"mockbench/engine/workload"
 )
@@ -22,22 +20,8 @@ type Setup struct {
 	HasLoad, HasRouter, HasSLO bool // whether there is something that the settings belong to
 }
 
-// SLO is limits of latencies in milliseconds of simulated time; 0 is none.
-type SLO struct{ TTFT, ITL, E2E float64 }
-
-// Validate returns a *engine.SettingError for the first limit that is out of range.
-func (s SLO) Validate() error {
-	for _, l := range []struct {
-		name  string
-		value float64
-	}{{"slo.ttft_ms", s.TTFT}, {"slo.itl_ms", s.ITL}, {"slo.e2e_ms", s.E2E}} {
-		if !(l.value >= 0) || math.IsInf(l.value, 0) {
-			return &engine.SettingError{Setting: l.name, Kind: engine.KindRange, Given: fmt.Sprint(l.value),
-				Allowed: "must be finite and not negative"}
-		}
-	}
-	return nil
-}
+// SLO is limits of latencies.
+type SLO = report.Limits
 
 // Defaults returns the setup of a run that says nothing, for the same engine.
 func (s Setup) Defaults() Setup {

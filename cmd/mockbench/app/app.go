@@ -88,6 +88,7 @@ func fail(w io.Writer, err error) int {
 type program struct {
 	s      *settings.Settings
 	screen bool
+	saved  atomic.Pointer[saved]
 	shown  atomic.Bool // the screen is up and owns the signals
 	why    string      // why there is no screen, if that was not asked for
 

@@ -5,9 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"strings"
 	"sync"
 	"time"
 
+	"mockbench/cmd/mockbench/settings"
 	"mockbench/engine"
 	"mockbench/engine/router"
 	"mockbench/engine/spawn"
@@ -32,13 +35,10 @@ func (p *program) withControls(j *job, o ui.Options) ui.Options {
 
 // SLO returns the limits that latencies are compared with.
 func (f *figures) SLO() knobs.SLO {
-	if s := f.slo.Load(); s != nil {
-		return *s
-	}
-	return knobs.SLO{}
+	return *f.slo.Load()
 }
 
-// SetSLO changes them, for the screen alone.
+// SetSLO changes them for the screen. The report keeps those that the run began with.
 func (f *figures) SetSLO(s knobs.SLO) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -72,8 +72,38 @@ func (p *placement) changed(worker int, c engine.Config) {
 	}
 }
 
-// save writes settings to a profile of the user's and returns where, with the command that starts it.
+// save writes settings to a profile of the user's and returns where, with the command that starts it. The same as flags
+// is told at the end of the run.
 func (p *program) save(s knobs.Setup) (string, error) {
+	out := p.asProfile(s)
+	text, err := out.Encode()
+	if err != nil {
+		return "", err
+	}
+	name := "tuned-" + time.Now().Format("20060102-150405")
+	path, err := profiles.UserStore().Write(name, text, false)
+	if err != nil {
+		return "", err
+	}
+	args, rest := settings.CommandLine(p.s.From, out)
+	words := strings.TrimSpace("mockbench " + settings.Shell(args))
+	if len(rest) > 0 {
+		words += fmt.Sprintf("  (no flag gives %s)", strings.Join(rest, ", "))
+	}
+	p.saved.Store(&saved{name, path, words})
+	return fmt.Sprintf("%s: mockbench --profile %s", path, name), nil
+}
+
+// saved is the last profile that was saved from the screen.
+type saved struct{ name, path, flags string }
+
+// print tells where the settings are and which flags give the same.
+func (s *saved) print(out io.Writer) {
+	fmt.Fprintf(out, "\nsaved %s\n  mockbench --profile %s\nthe same in flags\n  %s\n", s.path, s.name, s.flags)
+}
+
+// asProfile returns settings of the screen as a profile.
+func (p *program) asProfile(s knobs.Setup) *profiles.Profile {
 	launch := *p.s.Launch
 	launch.BlocksExplicit = launch.BlocksExplicit || s.Engine.NumGPUBlocks != launch.Engine.NumGPUBlocks
 	role, events, tokens := launch.Engine.Role, launch.Engine.EmitKVEvents, launch.Engine.EmitKVTokenIDs
@@ -81,11 +111,11 @@ func (p *program) save(s knobs.Setup) (string, error) {
 	launch.Engine.Role, launch.Engine.EmitKVEvents, launch.Engine.EmitKVTokenIDs = role, events, tokens
 	var load *profiles.Load
 	if p.s.Load != nil {
-		load = &profiles.Load{Options: s.Load, Routing: s.Policy}
+		load = &profiles.Load{Options: s.Load, Routing: s.Policy, Router: s.Model}
 		load.Seed, load.Requests = 0, 0
 	}
 	out := profiles.New(&launch, load)
-	out.Description = "Saved by the screen."
+	out.Description, out.SLO = "Saved by the screen.", s.SLO
 	if p.s.Split() {
 		for _, pool := range p.s.Pools {
 			if pool.Role == engine.PrefillRole {
@@ -97,20 +127,7 @@ func (p *program) save(s knobs.Setup) (string, error) {
 	} else {
 		out.Workers = uint32(p.s.Workers)
 	}
-	text, err := out.Encode()
-	if err != nil {
-		return "", err
-	}
-	name := "tuned-" + time.Now().Format("20060102-150405")
-	path, err := profiles.UserStore().Write(name, text, false)
-	if err != nil {
-		return "", err
-	}
-	where := fmt.Sprintf("%s: mockbench --profile %s", path, name)
-	if s.HasRouter && s.Model != router.DefaultModel() {
-		where += " (without the router's weights)"
-	}
-	return where, nil
+	return out
 }
 
 const (

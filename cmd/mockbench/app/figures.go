@@ -29,7 +29,7 @@ type figures struct {
 }
 
 func newFigures(p *program, f *fleet) *figures {
-	o := report.Options{Start: f.clock.Now()}
+	o := report.Options{Start: f.clock.Now(), Limits: p.s.SLO}
 	for i := range p.s.Workers {
 		o.Workers = append(o.Workers, p.workerName(f.first+i))
 		if p.s.Split() {
@@ -38,6 +38,7 @@ func newFigures(p *program, f *fleet) *figures {
 	}
 	figures := &figures{p: p, fleet: f, began: time.Now(), collect: report.NewCollector(o)}
 	f.stalled = figures.collect.Stalled
+	figures.slo.Store(&p.s.SLO)
 	return figures
 }
 
@@ -106,7 +107,10 @@ func (f *figures) soFar() report.Report {
 // window returns the latencies of the last seconds, for the screen.
 func (f *figures) window() ui.Window {
 	f.collect.Window(&f.shown, report.All, f.fleet.clock.Now(), 0)
-	w, slo := &f.shown, f.SLO()
-	return ui.Window{Seconds: w.Seconds, TTFT: within(&w.TTFT, slo.TTFT), ITL: within(&w.ITL, slo.ITL), E2E: within(&w.E2E, slo.E2E),
-		Queue: histogram(&w.Queue), Requests: int(w.E2E.N), Goodput: nan}
+	slo := f.SLO()
+	w := ui.WindowOf(&f.shown, slo)
+	if kept, all := f.collect.Attained(slo, f.fleet.clock.Now()); all > 0 && slo != (knobs.SLO{}) {
+		w.Goodput = float64(kept) / float64(all)
+	}
+	return w
 }

@@ -104,6 +104,9 @@ func (f *figures) print(out *os.File, e end, hold bool) {
 	for _, o := range r.Limits {
 		fmt.Fprintln(out, o)
 	}
+	if s := f.p.saved.Load(); s != nil {
+		s.print(out)
+	}
 	if e.lost != "" {
 		fmt.Fprintln(out, e.trouble(f.p))
 	}

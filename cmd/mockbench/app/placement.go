@@ -24,7 +24,7 @@ type poolRouter struct {
 func (p *program) openPlacement() (*placement, error) {
 	out := &placement{}
 	for _, pool := range p.s.Pools {
-		model := router.DefaultModel()
+		model := p.s.Load.Router
 		if pool.Role == engine.DecodeRole {
 			model.OverlapCredit, model.TrackPrefill = 0, false
 		}

@@ -42,6 +42,8 @@ var runFlags = []*Flag{
 	{Name: "--requests", Kind: Int, Arg: "N", Group: GroupRun, Ours: true, Help: "End the run after this many requests."},
 	{Name: "--ab", Kind: String, Arg: "POLICY", Group: GroupRun, Ours: true, Allowed: []string{"kv", "round-robin", "round_robin", "random", "power-of-two", "least-loaded"},
 		Help: "Send the built-in load to a second fleet too, under another placement policy, and compare the two."},
+	{Name: "--slo", Kind: String, Arg: "LIMITS", Group: GroupRun, Ours: true,
+		Help: "Limits of latencies in milliseconds for goodput, for example ttft_ms=300,itl_ms=25,e2e_ms=5000."},
 	{Name: "--fail-on", Kind: String, Arg: "LIMIT", Group: GroupRun, Ours: true, Repeat: true,
 		Help: "Exit with 99 unless this holds at the end, for example 'p99(ttft_ms) < 300'; docs/report.md has the names. May be repeated."},
 	{Name: "--abort-on-fail", Group: GroupRun, Ours: true,

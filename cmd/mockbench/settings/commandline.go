@@ -3,7 +3,6 @@ package settings
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,10 +22,49 @@ func CommandLine(base, now *profiles.Profile) (args, rest []string) {
 	}
 	c.workers()
 	c.launch()
-	if !reflect.DeepEqual(c.base.Load, now.Load) {
-		c.rest = append(c.rest, "load")
-	}
+	c.slo()
+	c.load()
 	return c.args, c.rest
+}
+
+// slo adds the limits of latencies that differ.
+func (c *commandLine) slo() {
+	var parts []string
+	for _, l := range []struct {
+		name      string
+		now, base float64
+	}{{"ttft_ms", c.now.SLO.TTFT, c.base.SLO.TTFT}, {"itl_ms", c.now.SLO.ITL, c.base.SLO.ITL}, {"e2e_ms", c.now.SLO.E2E, c.base.SLO.E2E}} {
+		if l.now != l.base {
+			parts = append(parts, l.name+"="+strconv.FormatFloat(l.now, 'g', -1, 64))
+		}
+	}
+	if len(parts) > 0 {
+		c.add("--slo", strings.Join(parts, ","))
+	}
+}
+
+// load names the settings of the load that differ; no flag gives them.
+func (c *commandLine) load() {
+	if c.base.Load == nil || c.now.Load == nil {
+		if c.base.Load != c.now.Load {
+			c.rest = append(c.rest, "load")
+		}
+		return
+	}
+	now, base := c.now.Load.Object(), c.base.Load.Object()
+	paths := settingNames("", now)
+	for _, p := range settingNames("", base) {
+		if !slices.Contains(paths, p) {
+			paths = append(paths, p)
+		}
+	}
+	for _, p := range paths {
+		mine, _ := now.Get(p)
+		usual, _ := base.Get(p)
+		if !sameJSON(mine, usual) {
+			c.rest = append(c.rest, "load."+p)
+		}
+	}
 }
 
 type commandLine struct {

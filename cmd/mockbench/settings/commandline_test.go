@@ -33,6 +33,7 @@ func TestCommandLineGivesTheSettings(t *testing.T) {
 		"--num-host-blocks 64 --kv-bytes-per-token 512 --host-offload-h2d-bandwidth-gbps 0", "--kv-transfer-bandwidth 0",
 		"--ais-nextn 2 --ais-nextn-accept-rates 0.5,0.25 --ais-mtp-seed 7", "--prefill-workers 2 --decode-workers 1",
 		"--profile disagg --num-workers 2", "--profile disagg --decode-workers 4", "--profile trtllm --engine-type vllm --block-size 16",
+		"--profile demo --slo ttft_ms=300,e2e_ms=5000.5", "--slo itl_ms=25",
 		"--profile demo --num-gpu-blocks-override 512", "--profile mtp --ais-nextn 1 --ais-nextn-accept-rates 0.5", "--profile sglang-retraction --startup-time 0.5",
 		`--reasoning {"start_thinking_token_id":3,"end_thinking_token_id":4,"thinking_ratio":0.5}`,
 	} {
@@ -73,6 +74,21 @@ func TestSettingsWithoutFlagAreNamed(t *testing.T) {
 	_, rest := CommandLine(nil, p)
 	if want := []string{"engine.kv_cache_bytes_per_token", "load"}; !slices.Equal(rest, want) {
 		t.Errorf("got %q, want %q", rest, want)
+	}
+}
+
+func TestChangesOfALoadAreNamed(t *testing.T) {
+	base, _, err := (profiles.Store{}).Open("routing-ab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := *base.Load
+	load.Rate, load.Router.Temperature, load.Routing = 3, 0.5, "random"
+	now := *base
+	now.Load = &load
+	args, rest := CommandLine(base, &now)
+	if want := []string{"load.rate", "load.routing", "load.router.router_temperature"}; len(args) != 2 || !slices.Equal(rest, want) {
+		t.Errorf("got %q, and no flag for %q, want %q", args, rest, want)
 	}
 }
 

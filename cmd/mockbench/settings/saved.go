@@ -16,6 +16,7 @@ func (s *Settings) AsProfile() *profiles.Profile {
 		l.Engine.Role = engine.Aggregated // the pools say it
 	}
 	p := profiles.New(&l, s.Load)
+	p.SLO = s.SLO
 	fromAnywhere(p.Launch)
 	if s.Split() {
 		p.PrefillWorkers, p.DecodeWorkers = uint32(s.Pools[0].Workers), uint32(s.Pools[1].Workers)

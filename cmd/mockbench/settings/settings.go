@@ -27,16 +27,18 @@ type Settings struct {
 	Stagger time.Duration    // between worker starts
 	Ports   Ports
 	Planes  Planes
-	Router  *Router        // what the model card advertises, nil if nothing
-	Load    *profiles.Load // built-in load, nil if requests come from a frontend
-	Profile string         // name of the profile, empty if none
-	File    string         // of --extra-engine-args, empty if none
+	Router  *Router           // what the model card advertises, nil if nothing
+	Load    *profiles.Load    // built-in load, nil if requests come from a frontend
+	Profile string            // name of the profile, empty if none
+	From    *profiles.Profile // of that name, as it was read
+	File    string            // of --extra-engine-args, empty if none
 
 	Seed           uint64
 	Duration       time.Duration // of the run, 0 is no limit
 	Requests       uint64        // of the run, 0 is no limit
 	AB             router.Policy // of a second fleet under the same load, empty for none
 	Report         string        // file, "-" for stdout, empty for none
+	SLO            report.Limits // of latencies
 	Verdict        Verdict
 	Record         string // file, empty for none
 	SGLangGenerate bool   // the card offers SGLang's own interface
@@ -113,7 +115,7 @@ const (
 func Resolve(v *flags.Values, lookup func(string) (string, bool), bare Bare) (*Settings, error) {
 	r := resolver{v: v, lookup: lookup, bare: bare, s: &Settings{Origins: Origins{}}}
 	for _, step := range []func() error{
-		r.run, r.screen, r.deprecations, r.profile, r.pools, r.verdict, r.planes, r.ports, r.launch, r.stagger, r.router, r.strict,
+		r.run, r.screen, r.deprecations, r.profile, r.pools, r.slo, r.verdict, r.planes, r.ports, r.launch, r.stagger, r.router, r.strict,
 	} {
 		if err := step(); err != nil {
 			return nil, err
@@ -185,7 +187,7 @@ func (r *resolver) verdict() error {
 	d := &r.s.Verdict
 	d.Abort, d.Line, d.JUnit, d.HTML = r.v.On("--abort-on-fail"), r.v.On("--line"), r.v.Text("--junit"), r.v.Text("--html")
 	for _, text := range r.v.All("--fail-on") {
-		l, err := limits.Parse(text, report.LiveNames(r.s.Split()))
+		l, err := limits.Parse(text, report.LiveNames(r.s.Split(), r.s.SLO != report.Limits{}))
 		if err != nil {
 			return &flags.UsageError{Text: "--fail-on: " + err.Error(), Kind: flags.WrongType}
 		}
@@ -285,7 +287,7 @@ func (r *resolver) profile() error {
 	if source.Hides() {
 		r.warn("profile %s is your own, %s, which hides the shipped one", name, source.Path)
 	}
-	r.from, r.s.Profile = p, p.Name
+	r.from, r.s.From, r.s.Profile = p, p, p.Name
 	whole := profiles.NewObject()
 	if !r.given("--discovery-backend") && p.Load != nil {
 		r.s.Load = p.Load
