@@ -129,7 +129,7 @@ func (p *batchPanel) shift(width int) int { return max(p.back-width*3/4, 0) }
 
 var runColumns = []widget.Column{
 	{Title: "id", Width: 12, Weight: 1}, {Title: "phase", Width: 9}, {Title: "tokens", Width: 13, Right: true},
-	{Title: "cached", Width: 7, Right: true}, {Title: "blocks", Width: 6, Right: true}, {Title: "since", Width: 7, Right: true},
+	{Title: "cached", Width: 7, Right: true}, {Title: "blocks", Width: 6, Right: true}, {Title: "age", Width: 7, Right: true},
 	{Title: "progress", Width: 10, Weight: 2},
 }
 

@@ -3,6 +3,7 @@ package ui
 import (
 	"fmt"
 	"sort"
+	"strings"
 
 	"mockbench/kv"
 	"mockbench/ui/feed"
@@ -175,6 +176,15 @@ func (m *Model) drawConnections() {
 	room := max(a.H()-y, 0)
 	lines := m.log[max(len(m.log)-room, 0):]
 	for i, l := range lines {
-		a.Text(0, y+i, grid.Cut(l, a.W()), theme.Dim)
+		a.Text(0, y+i, grid.Cut(shortLine(l), a.W()), theme.Dim)
 	}
+}
+
+// shortLine leaves out what the screen has no room for: the date of a line of the log, and parts of a second.
+func shortLine(line string) string {
+	const date, seconds, stamp = len("2006-01-02T"), len("2006-01-02T15:04:05"), len("2006-01-02T15:04:05.000000Z")
+	if len(line) > stamp && line[date-1] == 'T' && line[stamp-1] == 'Z' {
+		return line[date:seconds] + strings.Replace(line[stamp:], "mockbench::", "", 1)
+	}
+	return line
 }

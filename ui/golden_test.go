@@ -2,9 +2,11 @@ package ui_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"mockbench/engine"
+	"mockbench/ui/term"
 	"mockbench/ui/theme"
 	"mockbench/ui/uitest"
 )
@@ -33,6 +35,33 @@ func TestScreens(t *testing.T) {
 					uitest.Golden(t, name, s.Text())
 				})
 			}
+		}
+	}
+}
+
+// What panels look like on other terminals: light backgrounds, 16 colours, no colour with Unicode, and the Linux console,
+// whose abilities are found out as a program does it.
+func TestLooks(t *testing.T) {
+	env := func(vars map[string]string) theme.Theme {
+		can := term.Detect(func(name string) string { return vars[name] })
+		return theme.New(can.Colors, can.Light, can.Unicode)
+	}
+	for look, th := range map[string]theme.Theme{
+		"light":   env(map[string]string{"TERM": "xterm-256color", "LANG": "C.UTF-8", "COLORFGBG": "0;15"}),
+		"16":      env(map[string]string{"TERM": "xterm", "LANG": "C.UTF-8"}),
+		"16light": env(map[string]string{"TERM": "xterm", "LANG": "C.UTF-8", "COLORFGBG": "0;15"}),
+		"nocolor": env(map[string]string{"TERM": "xterm-256color", "LANG": "C.UTF-8", "NO_COLOR": "1"}),
+		"langc":   env(map[string]string{"TERM": "xterm-256color", "LANG": "C"}),
+		"console": env(map[string]string{"TERM": "linux", "LANG": "C.UTF-8"}),
+	} {
+		f := uitest.NewFleet(5, 4096)
+		f.Workers()[0].AddHost(1024)
+		s := uitest.NewScreen(f, f.Options(), th, 80, 24)
+		s.Run(120)
+		for _, panel := range []string{"overview", "blocks", "knobs"} {
+			s.Press(fmt.Sprint(slices.Index(panels, panel) + 1))
+			name := panel + "-look-" + look
+			t.Run(name, func(t *testing.T) { uitest.Golden(t, name, s.Text()) })
 		}
 	}
 }

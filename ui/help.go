@@ -40,7 +40,7 @@ func (h *helpPanel) draw(m *Model) {
 	width := min(m.layout.w, 84)
 	body := m.layout.rect[boxBody]
 	sections := m.keySections()
-	lines := 9
+	lines := theme.States + 3 + len(headerWords) + 2
 	for _, s := range sections {
 		lines += 2 + len(s.keys)
 	}
@@ -69,7 +69,13 @@ func (h *helpPanel) draw(m *Model) {
 		inside.Text(2, y+1+i, theme.Names[s], theme.Bold)
 		inside.Text(names, y+1+i, meanings[s], theme.Plain)
 	}
-	inside.Text(0, y+theme.States+2, "Mouse: click a tab, worker, cell or pass; wheel moves; shift selects text.", theme.Dim)
+	y += theme.States + 2
+	inside.Text(0, y, "in the header and below charts", theme.Heading)
+	for i, w := range headerWords {
+		inside.Text(1, y+1+i, w[0], theme.Bold)
+		inside.Text(names, y+1+i, w[1], theme.Plain)
+	}
+	inside.Text(0, y+len(headerWords)+2, "Mouse: click a tab, worker, cell or pass; wheel moves; shift selects text.", theme.Dim)
 }
 
 // section is the keys of one panel, or those of most.
@@ -96,6 +102,15 @@ func (m *Model) keySections() []section {
 		list = append([]section{{title: "in a recording", keys: keys.Tape}}, list...)
 	}
 	return list
+}
+
+// headerWords explain what the header and the time axes show beside figures.
+var headerWords = [][2]string{
+	{"slip 387ms", "this machine is too slow: passes of a worker ended"},
+	{"", "late by so much in all, and latencies grow by it;"},
+	{"", "fewer workers or a lower rate bring it to a stop"},
+	{"x4.0", "simulated time runs four times as fast"},
+	{"k, b", "a setting was changed, a baseline was set"},
 }
 
 // meanings explain the states of blocks.

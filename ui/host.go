@@ -112,6 +112,7 @@ func (p *hostPanel) drawOff(m *Model) {
 	a.Text(30, 4, "host blocks of each rank", theme.Plain)
 	a.Text(2, 5, "--kv-bytes-per-token BYTES", theme.Bold)
 	a.Text(30, 5, "size of a token's KV, for the time of copies", theme.Plain)
+	a.Text(0, 7, "or, while this run goes on, in Knobs: kv_cache_bytes_per_token, num_host_blocks, then R.", theme.Plain)
 }
 
 // drawOccupancy draws how full the tier is.

@@ -64,7 +64,11 @@ func (p *knobsPanel) drawKnob(a grid.Area, y int, t widget.Table, k *knobs.Knob,
 	if waits {
 		note = "in force: " + k.Text(p.shown)
 	}
-	t.Row(a, y, style, string(mark)+k.Name, grid.Clean(p.text(k)), k.Unit, k.Text(defaults), k.When.String(), k.Text(p.start), note)
+	text, unit := grid.Clean(p.text(k)), k.Unit
+	if text == "" || text[0] < '0' || text[0] > '9' {
+		unit = "" // of a word
+	}
+	t.Row(a, y, style, string(mark)+k.Name, text, unit, k.Text(defaults), k.When.String(), k.Text(p.start), note)
 	if selected && p.typing {
 		x := t.Columns[0].Width + 1
 		field := a.Sub(grid.Rect{X: x, Y: y, W: t.Columns[1].Width + 1 + t.Columns[2].Width, H: 1})

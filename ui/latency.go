@@ -2,6 +2,7 @@ package ui
 
 import (
 	"math"
+	"strings"
 
 	"mockbench/ui/grid"
 	"mockbench/ui/theme"
@@ -10,6 +11,8 @@ import (
 // drawLatency draws the Latency panel: four latencies in a square, each with percentiles and a histogram.
 func (m *Model) drawLatency() {
 	body := m.area(boxTable)
+	m.drawGoodput(body.Rows(0, 1))
+	body = body.Rows(1, body.H()-1)
 	w, h := body.W()/2, body.H()/2
 	for i, l := range []struct {
 		title string
@@ -39,6 +42,34 @@ func (m *Model) drawLatency() {
 		}
 		m.drawHistogram(a.Sub(grid.Rect{X: 0, Y: used, W: a.W(), H: a.H() - used}), f)
 	}
+}
+
+// drawGoodput draws the share of requests that kept all limits, and says how to set limits where there are none.
+func (m *Model) drawGoodput(a grid.Area) {
+	w, good := &m.window, m.window.Goodput
+	if w.Seconds == 0 {
+		good = math.NaN()
+	}
+	x := a.Text(1, 0, "goodput ", theme.Bold)
+	var limits []string
+	for _, l := range []struct {
+		name string
+		of   *Figures
+	}{{"TTFT", &w.TTFT}, {"mean ITL", &w.ITL}, {"E2E", &w.E2E}} {
+		if l.of.SLO > 0 {
+			limits = append(limits, l.name+" "+span(l.of.SLO))
+		}
+	}
+	if len(limits) == 0 {
+		a.Text(x, 0, "needs limits: SLO in Knobs, or --slo ttft_ms=300,itl_ms=25", theme.Dim)
+		return
+	}
+	a.Right(x+6, 0, percent(good, 1), theme.Bold)
+	text := "  of the requests in " + decimals(w.Seconds, 0) + " s kept " + strings.Join(limits, ", ")
+	if then := m.baseline.window.Goodput; m.baseline.set && !math.IsNaN(then) {
+		text = "  " + m.points(good, then) + " against " + percent(then, 1) + "; kept " + strings.Join(limits, ", ")
+	}
+	a.Text(x+6, 0, grid.Cut(text, a.W()-x-6), theme.Plain)
 }
 
 // drawSecond draws what the first line of a latency has no room for; the percentile ends at a column.

@@ -125,7 +125,7 @@ type Options struct {
 	Load           Load                                               // nil: no built-in load
 	Router         Router                                             // nil: no placement policy of our own
 	Limits         Limits                                             // nil: no SLO limits
-	Save           func(knobs.Setup) (path string, err error)         // nil: nothing can be saved
+	Save           func(knobs.Setup) (what string, err error)         // nil: nothing can be saved
 	Log            *Log                                               // nil: none
 	Drain          func(ctx context.Context, progress func(Draining)) // nil: quit at once
 	Crash          func(report string)                                // called with a panic after the terminal is back; may be nil

@@ -267,6 +267,9 @@ func (p *overviewPanel) drawLatency(m *Model) {
 	if m.window.Seconds > 0 {
 		title += ", last " + decimals(m.window.Seconds, 0) + " s"
 	}
+	if !math.IsNaN(m.window.Goodput) && m.window.Seconds > 0 {
+		title += ", goodput " + percent(m.window.Goodput, 1)
+	}
 	if m.baseline.set {
 		title += " against " + clockText(m.baseline.at)
 	}
@@ -313,10 +316,15 @@ func drawFigures(a grid.Area, name string, f *Figures) {
 		if f.Count > 0 {
 			within = f.Within
 		}
-		x := a.Text(27, 0, "SLO ", theme.Dim)
+		x := a.Text(27, 0, "SLO", theme.Dim)
 		if a.W() >= 44 {
-			x = a.Text(x, 0, decimals(f.SLO, 0)+" ", theme.Plain)
+			x += 6
+			a.Right(x, 0, span(f.SLO), theme.Plain)
 		}
-		a.Text(x, 0, percent(within, 1), theme.Bold)
+		text := percent(within, 1)
+		if text == "100.0%" {
+			text = "100%"
+		}
+		a.Right(x+6, 0, text, theme.Bold)
 	}
 }

@@ -226,7 +226,7 @@ func (m *Model) drawHistogram(a grid.Area, f *Figures) {
 	}
 	widget.Histogram(a.Rows(0, h), bars, split, m.theme.Glyphs.Levels, theme.InkCached, theme.InkEvicted)
 	axis := a.Rows(h, 1)
-	end := decimals(f.BinWidth*float64(len(f.Bins)), 0) + " ms"
+	end := span(f.BinWidth * float64(len(f.Bins)))
 	axis.Text(0, 0, "0", theme.Dim)
 	axis.Right(columns, 0, end, theme.Dim)
 	if f.SLO > 0 && split > 1 && split+4 < columns-len(end) {

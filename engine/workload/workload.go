@@ -47,9 +47,10 @@ func Demo(workers int) Options {
 		PrefixCount: 8, PrefixLength: 512, PrefixShare: 0.6, Turns: 4, ThinkTime: 1500}
 }
 
+// What Options mean by 0.
 const (
-	defaultMaxInFlight = 4096
-	defaultMaxPrompt   = 8192
+	DefaultMaxInFlight = 4096
+	DefaultMaxPrompt   = 8192
 )
 
 // Validate returns a *engine.SettingError for the first setting that is out of range.
@@ -87,10 +88,10 @@ func (o Options) Validate() error {
 // withDefaults fills in what was left out.
 func (o Options) withDefaults() Options {
 	if o.MaxInFlight == 0 {
-		o.MaxInFlight = defaultMaxInFlight
+		o.MaxInFlight = DefaultMaxInFlight
 	}
 	if o.MaxPrompt == 0 {
-		o.MaxPrompt = defaultMaxPrompt
+		o.MaxPrompt = DefaultMaxPrompt
 	}
 	o.Turns, o.Burst = max(o.Turns, 1), max(o.Burst, 1)
 	return o

@@ -2,9 +2,11 @@ package knobs
 
 import (
 	"fmt"
+	"strconv"
 
 	"mockbench/engine"
 	"mockbench/engine/router"
+	"mockbench/engine/workload"
 )
 
 // When says when a change comes into force.
@@ -71,24 +73,19 @@ func All() []*Knob {
 
 // notes say what values mean, by setting.
 var notes = map[string]string{
-	"engine.max_model_len":                          "0: no limit",
-	"engine.aic_nextn":                              "0: no drafts; draft tokens cost nothing in the model of time",
-	"engine.native_host_offload.num_host_blocks":    "0: no host tier; it needs kv_cache_bytes_per_token",
-	"engine.timing_model.type":                      "polynomial: a decode pass takes as long for one request as for many",
-	"engine.prefill_schedule_interval":              "of several ranks: passes of the group from one prefill to the next",
-	"engine.native_host_offload.d2h_bandwidth_gbps": "0: no delay",
-	"engine.native_host_offload.h2d_bandwidth_gbps": "0: no delay",
-	"workload.rate":                                 "arrivals at random; 0: concurrency or sessions count",
-	"workload.concurrency":                          "in flight at any time, if there is no rate",
-	"workload.sessions":                             "conversations in flight or thinking, if there is no rate and no concurrency",
-	"workload.burst":                                "so many arrive together, at the same rate",
-	"workload.max_in_flight":                        "arrivals beyond are dropped",
-	"workload.prefix_share":                         "of the conversations that begin with a shared prefix",
-	"workload.turns":                                "most turns of a conversation",
-	"slo.ttft_ms":                                   "0: none",
-	"slo.itl_ms":                                    "0: none",
-	"slo.e2e_ms":                                    "0: none",
-	"router.router_temperature":                     "0: always the lowest cost",
+	"engine.aic_nextn":                           "draft tokens cost nothing in the model of time",
+	"engine.native_host_offload.num_host_blocks": "needs kv_cache_bytes_per_token",
+	"engine.timing_model.type":                   "polynomial: a decode pass takes as long for one request as for many",
+	"engine.prefill_schedule_interval":           "of several ranks: passes of the group from one prefill to the next",
+	"workload.rate":                              "arrivals at random; without it concurrency or sessions count",
+	"workload.concurrency":                       "in flight at any time, if there is no rate",
+	"workload.sessions":                          "conversations in flight or thinking, if there is no rate and no concurrency",
+	"workload.burst":                             "so many arrive together, at the same rate",
+	"workload.max_in_flight":                     "arrivals beyond are dropped",
+	"workload.prefix_share":                      "of the conversations that begin with a shared prefix",
+	"slo.itl_ms":                                 "goodput compares the mean of a request",
+	"workload.turns":                             "most turns of a conversation",
+	"router.router_temperature":                  "0: always the lowest cost",
 }
 
 // Note says what the values of a knob mean, where its name does not.
@@ -131,18 +128,18 @@ var all = [...]Knob{
 	eng(Scheduler, "sglang.clip_max_new_tokens", "tokens", NextPass, onSGLang, func(c *engine.Config) value { return integer(&c.SGLang.ClipMaxNewTokens) }),
 	eng(Scheduler, "sglang.schedule_conservativeness", "", NextPass, onSGLang, func(c *engine.Config) value { return number(&c.SGLang.ScheduleConservativeness) }),
 	eng(Scheduler, "prefill_decode_interval", "passes", NextPass, onSGLang, func(c *engine.Config) value { return integer(&c.PrefillDecodeInterval) }),
-	eng(Scheduler, "aic_nextn", "drafts", Restart, nil, func(c *engine.Config) value { return integer(&c.Nextn) }),
+	eng(Scheduler, "aic_nextn", "drafts", Restart, nil, func(c *engine.Config) value { return orZero(integer(&c.Nextn), none) }),
 	eng(Scheduler, "aic_nextn_accept_rates", "", Restart, func(s *Setup) bool { return s.Engine.Nextn > 0 }, func(c *engine.Config) value { return sentence(&c.NextnAcceptRates) }),
 
 	eng(KV, "num_gpu_blocks", "blocks", Restart, nil, func(c *engine.Config) value { return integer(&c.NumGPUBlocks) }),
 	eng(KV, "block_size", "tokens", Restart, hasLoad, func(c *engine.Config) value { return doubling(&c.BlockSize) }),
-	eng(KV, "max_model_len", "tokens", Restart, hasLoad, func(c *engine.Config) value { return integer(&c.MaxModelLen) }),
+	eng(KV, "max_model_len", "tokens", Restart, hasLoad, func(c *engine.Config) value { return orZero(integer(&c.MaxModelLen), unlimited) }),
 	eng(KV, "enable_prefix_caching", "", Restart, nil, func(c *engine.Config) value { return caching(c) }),
 	{Group: KV, Setting: "engine.native_host_offload.num_host_blocks", Name: "num_host_blocks", Unit: "blocks", When: Restart, at: hostBlocks, has: onVLLM},
-	eng(KV, "kv_cache_bytes_per_token", "bytes", Restart, onVLLM, func(c *engine.Config) value { return integer(&c.KVCacheBytesPerToken) }),
-	host("d2h_bandwidth_gbps", "GB/s", func(h *engine.HostOffload) *float64 { return &h.D2HBandwidthGBps }),
-	host("h2d_bandwidth_gbps", "GB/s", func(h *engine.HostOffload) *float64 { return &h.H2DBandwidthGBps }),
-	host("latency_to_first_byte_ms", "ms", func(h *engine.HostOffload) *float64 { return &h.LatencyMS }),
+	eng(KV, "kv_cache_bytes_per_token", "bytes", Restart, onVLLM, func(c *engine.Config) value { return orZero(integer(&c.KVCacheBytesPerToken), none) }),
+	host("d2h_bandwidth_gbps", "GB/s", func(h *engine.HostOffload) value { return orZero(number(&h.D2HBandwidthGBps), unlimited) }),
+	host("h2d_bandwidth_gbps", "GB/s", func(h *engine.HostOffload) value { return orZero(number(&h.H2DBandwidthGBps), unlimited) }),
+	host("latency_to_first_byte_ms", "ms", func(h *engine.HostOffload) value { return number(&h.LatencyMS) }),
 
 	eng(Timing, "speedup_ratio", "", NextPass, nil, func(c *engine.Config) value { return number(&c.SpeedupRatio) }),
 	eng(Timing, "decode_speedup_ratio", "", NextPass, nil, func(c *engine.Config) value { return number(&c.DecodeSpeedupRatio) }),
@@ -165,11 +162,13 @@ var all = [...]Knob{
 	weight("router_temperature", "", func(m *router.Model) value { return number(&m.Temperature) }),
 	weight("router_track_prefill_tokens", "", func(m *router.Model) value { return toggle(&m.TrackPrefill) }),
 
-	load("rate", "requests/s", func(s *Setup) value { return number(&s.Load.Rate) }),
-	load("concurrency", "requests", func(s *Setup) value { return integer(&s.Load.Concurrency) }),
-	load("sessions", "sessions", func(s *Setup) value { return integer(&s.Load.Sessions) }),
-	load("burst", "requests", func(s *Setup) value { return integer(&s.Load.Burst) }),
-	load("max_in_flight", "requests", func(s *Setup) value { return integer(&s.Load.MaxInFlight) }),
+	load("rate", "requests/s", func(s *Setup) value { return orZero(number(&s.Load.Rate), none) }),
+	load("concurrency", "requests", func(s *Setup) value { return orZero(integer(&s.Load.Concurrency), none) }),
+	load("sessions", "sessions", func(s *Setup) value { return orZero(integer(&s.Load.Sessions), none) }),
+	load("burst", "requests", func(s *Setup) value { return orZero(integer(&s.Load.Burst), "1") }),
+	load("max_in_flight", "requests", func(s *Setup) value {
+		return orZero(integer(&s.Load.MaxInFlight), strconv.Itoa(workload.DefaultMaxInFlight))
+	}),
 	load("prompt_mean", "tokens", func(s *Setup) value { return integer(&s.Load.PromptMean) }),
 	load("prompt_spread", "tokens", func(s *Setup) value { return integer(&s.Load.PromptSpread) }),
 	load("output_mean", "tokens", func(s *Setup) value { return integer(&s.Load.OutputMean) }),
@@ -177,9 +176,11 @@ var all = [...]Knob{
 	load("prefix_share", "", func(s *Setup) value { return share(&s.Load.PrefixShare) }),
 	load("prefix_count", "prefixes", func(s *Setup) value { return integer(&s.Load.PrefixCount) }),
 	load("prefix_length", "tokens", func(s *Setup) value { return integer(&s.Load.PrefixLength) }),
-	load("turns", "turns", func(s *Setup) value { return integer(&s.Load.Turns) }),
+	load("turns", "turns", func(s *Setup) value { return orZero(integer(&s.Load.Turns), "1") }),
 	load("think_time", "ms", func(s *Setup) value { return number(&s.Load.ThinkTime) }),
-	load("max_prompt", "tokens", func(s *Setup) value { return integer(&s.Load.MaxPrompt) }),
+	load("max_prompt", "tokens", func(s *Setup) value {
+		return orZero(integer(&s.Load.MaxPrompt), strconv.Itoa(workload.DefaultMaxPrompt))
+	}),
 
 	slo("ttft_ms", func(l *SLO) *float64 { return &l.TTFT }),
 	slo("itl_ms", func(l *SLO) *float64 { return &l.ITL }),
@@ -201,9 +202,9 @@ func eng(g Group, name, unit string, when When, has func(*Setup) bool, at func(*
 		at: func(s *Setup) value { return at(&s.Engine) }}
 }
 
-func host(name, unit string, at func(*engine.HostOffload) *float64) Knob {
+func host(name, unit string, at func(*engine.HostOffload) value) Knob {
 	return Knob{Group: KV, Setting: "engine.native_host_offload." + name, Name: name, Unit: unit, When: Restart, has: hasHost,
-		at: func(s *Setup) value { return number(at(s.host())) }}
+		at: func(s *Setup) value { return at(s.host()) }}
 }
 
 // hostBlocks is the size of the host tier; 0 is none.
@@ -212,7 +213,7 @@ func hostBlocks(s *Setup) value {
 	if s.Engine.HostOffload != nil {
 		n = s.Engine.HostOffload.NumHostBlocks
 	}
-	v := integer(&n)
+	v := orZero(integer(&n), none)
 	keep := func() {
 		if n == 0 {
 			s.Engine.HostOffload = nil
@@ -243,5 +244,5 @@ func load(name, unit string, at func(*Setup) value) Knob {
 
 func slo(name string, at func(*SLO) *float64) Knob {
 	return Knob{Group: Limits, Setting: "slo." + name, Name: name, Unit: "ms", has: hasSLO,
-		at: func(s *Setup) value { return number(at(&s.SLO)) }}
+		at: func(s *Setup) value { return orZero(number(at(&s.SLO)), none) }}
 }

@@ -60,7 +60,7 @@ func TestSteps(t *testing.T) {
 	for _, c := range []struct{ name, from, up, down string }{
 		{"num_gpu_blocks", "512", "576", "480"}, {"num_gpu_blocks", "16384", "18432", "15360"}, {"num_gpu_blocks", "1000", "1024", "960"},
 		{"max_num_seqs", "5", "6", "4"}, {"max_num_seqs", "1", "2", "0"}, {"max_num_seqs", "unlimited", "unlimited", "unlimited"},
-		{"block_size", "64", "128", "32"}, {"speedup_ratio", "1", "1.1", "0.9"}, {"rate", "12", "13", "11"}, {"rate", "0", "0.01", "0"},
+		{"block_size", "64", "128", "32"}, {"speedup_ratio", "1", "1.1", "0.9"}, {"rate", "12", "13", "11"}, {"rate", "0", "0.01", "none"},
 		{"prefix_share", "0.6", "0.65", "0.55"}, {"prefix_share", "1", "1", "0.95"}, {"enable_chunked_prefill", "true", "false", "false"},
 		{"policy", "kv", "round-robin", "least-loaded"},
 	} {
@@ -76,6 +76,21 @@ func TestSteps(t *testing.T) {
 }
 
 // Wrong values are refused as the settings of a profile or command line are.
+// A word tells what 0 means; both are read.
+func TestWordsForZero(t *testing.T) {
+	s := setup(engine.VLLM)
+	s.Engine.KVCacheBytesPerToken, s.Engine.HostOffload = 1000, engine.DefaultHostOffload(64)
+	for name, word := range map[string]string{"max_model_len": "unlimited", "aic_nextn": "none", "h2d_bandwidth_gbps": "unlimited",
+		"ttft_ms": "none", "concurrency": "none", "max_in_flight": "4096", "num_host_blocks": "none"} {
+		k := find(t, s, name)
+		for _, text := range []string{"0", word} {
+			if next, err := k.Set(s, text); err != nil || k.Text(next) != word {
+				t.Errorf("%s %s becomes %s, %v", name, text, k.Text(next), err)
+			}
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	s := setup(engine.VLLM)
 	for _, c := range []struct {

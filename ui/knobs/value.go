@@ -35,6 +35,34 @@ func integer(p *int) value {
 	}
 }
 
+// Words that stand for 0.
+const (
+	unlimited = "unlimited"
+	none      = "none"
+)
+
+// orZero is a setting of which a word says what 0 means; 0 is read too.
+func orZero(v value, meaning string) value {
+	text, set := v.text, v.set
+	v.text = func() string {
+		if s := text(); s != "0" {
+			return s
+		}
+		return meaning
+	}
+	v.set = func(s string) string {
+		if s == meaning {
+			s = "0"
+		}
+		allowed := set(s)
+		if allowed != "" {
+			allowed += " or " + meaning
+		}
+		return allowed
+	}
+	return v
+}
+
 // doubling is a whole number whose steps are powers of two.
 func doubling(p *int) value {
 	v := integer(p)
@@ -47,8 +75,6 @@ func doubling(p *int) value {
 	}
 	return v
 }
-
-const unlimited = "unlimited"
 
 // limit is a whole number that may be unlimited.
 func limit(p *uint64) value {

@@ -72,8 +72,8 @@ func (p *placement) changed(worker int, c engine.Config) {
 	}
 }
 
-// save writes settings to a profile of the user's and returns where, with the command that starts it. The same as flags
-// is told at the end of the run.
+// save writes settings to a profile of the user's and returns the command that starts it. File and flags are told
+// at the end of the run, when there is room for them.
 func (p *program) save(s knobs.Setup) (string, error) {
 	out := p.asProfile(s)
 	text, err := out.Encode()
@@ -91,7 +91,7 @@ func (p *program) save(s knobs.Setup) (string, error) {
 		words += fmt.Sprintf("  (no flag gives %s)", strings.Join(rest, ", "))
 	}
 	p.saved.Store(&saved{name, path, words})
-	return fmt.Sprintf("%s: mockbench --profile %s", path, name), nil
+	return fmt.Sprintf("mockbench --profile %s (the end of the run tells file and flags)", name), nil
 }
 
 // saved is the last profile that was saved from the screen.
