@@ -24,6 +24,7 @@ type Recording struct {
 	file     io.ReaderAt
 	close    func() error
 	segments []segment
+	zip      *zstd.Decoder
 }
 
 // block is where a block lies.
@@ -85,6 +86,9 @@ func Read(file io.ReaderAt, size int64) (*Recording, error) {
 	if r.Header, err = header(take); err != nil {
 		return nil, err
 	}
+	if r.zip, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPlain)); err != nil {
+		return nil, err
+	}
 	for at < size && r.End == nil {
 		start := at
 		if why := r.index(take, &at); why != "" {
@@ -123,7 +127,7 @@ func (r *Recording) index(take func(int) ([]byte, error), at *int64) (why string
 	switch n := len(r.segments); {
 	case b.flags&flagEnd != 0:
 		r.End = &End{}
-		if plain, err := unpack(payload); err != nil || json.Unmarshal(plain, r.End) != nil {
+		if plain, err := r.zip.DecodeAll(payload, nil); err != nil || json.Unmarshal(plain, r.End) != nil {
 			r.End = nil
 			return "a damaged end"
 		}
@@ -154,15 +158,6 @@ func (r *Recording) segmentAt(t engine.Time) int {
 	return max(n-1, 0)
 }
 
-func unpack(payload []byte) ([]byte, error) {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPlain))
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	return d.DecodeAll(payload, nil)
-}
-
 // moments decodes a segment.
 func (r *Recording) moments(n int) ([]ui.Moment, error) {
 	s := &r.segments[n]
@@ -174,7 +169,7 @@ func (r *Recording) moments(n int) ([]ui.Moment, error) {
 			return nil, err
 		}
 		var err error
-		if c.data, err = unpack(payload); err != nil {
+		if c.data, err = r.zip.DecodeAll(payload, nil); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		for range b.moments {
