@@ -59,9 +59,9 @@ func (a *AIS) fields() fields {
 		"moe_tp_size": a.expertSize("moe_tp_size", &a.descriptor.MoETP), "moe_ep_size": a.expertSize("moe_ep_size", &a.descriptor.MoEEP),
 		"systems_paths": {read: a.systemsPaths},
 		"speculation":   {read: a.speculation},
-		"kv_block_size": a.ignored(), "fallback_policy": a.ignored(), "transfer_policy": a.ignored(), "decoder_replay": a.ignored(),
-		"enable_shared_layer": a.only(true), "estimation_mode": a.only("auto", "op_level"), "forward_model": a.only("auto", "op_level"),
-		"database_mode": a.only("SILICON"), "comm_quant_mode": a.only("half"), "comm_dtype": a.only("half"),
+		"kv_block_size": a.ignored(), "fallback_policy": a.among(a.ignored(), "deny", "error", "allow", "regression"), "transfer_policy": a.ignored(), "decoder_replay": a.ignored(),
+		"enable_shared_layer": a.only(true), "estimation_mode": a.estimationMode(), "forward_model": a.estimationMode(),
+		"database_mode": a.among(a.only("SILICON"), "SILICON", "HYBRID", "EMPIRICAL", "SOL"), "comm_quant_mode": a.only("half"), "comm_dtype": a.only("half"),
 	}
 	for names, dst := range map[[2]string]*int{{"tp", "tp_size"}: &a.descriptor.TP, {"pp", "pp_size"}: &a.pp, {"attention_dp", "attention_dp_size"}: &a.descriptor.AttentionDP} {
 		f[names[0]], f[names[1]] = integer(dst, 0, 1<<31-1), integer(dst, 0, 1<<31-1)
@@ -132,6 +132,25 @@ func (a *AIS) only(allowed ...any) field {
 		}
 		return nil
 	}}
+}
+
+// estimationMode reads how passes are estimated; only estimates from operators are modelled.
+func (a *AIS) estimationMode() field {
+	return a.among(a.only("auto", "op_level"), "auto", "op_level", "fpm_interpolation", "fpm", "fpm_regression")
+}
+
+// among refuses words that the reference does not know either. Null asks for nothing.
+func (a *AIS) among(f field, words ...string) field {
+	return f.reading(func(path string, v any) error {
+		text, isText := v.(string)
+		switch {
+		case v != nil && !isText:
+			return bad(path, engine.KindType, v, "must be text")
+		case isText && !slices.Contains(words, text):
+			return bad(path, engine.KindUnknown, v, "allowed: "+strings.Join(words, ", "))
+		}
+		return f.read(path, v)
+	})
 }
 
 func (a *AIS) systemsPaths(path string, v any) error {
