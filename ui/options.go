@@ -130,6 +130,7 @@ type Options struct {
 	Drain          func(ctx context.Context, progress func(Draining)) // nil: quit at once
 	Crash          func(report string)                                // called with a panic after the terminal is back; may be nil
 	Abandon        func()                                             // called before SIGQUIT ends the process, after the terminal is back; may be nil
+	Signals        <-chan os.Signal                                   // those that ask for the end; nil: the screen watches for them
 
 	Tape      Tape                    // a recording to show in place of a run; nil: none
 	Report    func(w io.Writer) error // writes the report so far as JSON; nil: there is none

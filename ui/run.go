@@ -40,7 +40,7 @@ func Run(ctx context.Context, o Options) error {
 	defer spawn.Recover("screen")
 	done := make(chan struct{})
 	defer close(done)
-	watchSignals(p, guard, w, o.Abandon, done)
+	watchSignals(p, guard, w, &o, done)
 	spawn.Go("screen end", func() {
 		select {
 		case <-ctx.Done():

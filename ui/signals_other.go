@@ -12,16 +12,20 @@ import (
 	"mockbench/ui/term"
 )
 
-// watchSignals turns an interrupt into a message until done is closed.
-func watchSignals(p *tea.Program, _ *term.Guard, _ *term.Writer, _ func(), done <-chan struct{}) {
+// watchSignals turns an interrupt, or what o.Signals brings, into a message until done is closed.
+func watchSignals(p *tea.Program, _ *term.Guard, _ *term.Writer, o *Options, done <-chan struct{}) {
 	got := make(chan os.Signal, 8)
-	signal.Notify(got, os.Interrupt)
+	if o.Signals == nil {
+		signal.Notify(got, os.Interrupt)
+	}
 	spawn.Go("screen signals", func() {
 		defer signal.Stop(got)
 		for {
 			select {
 			case <-done:
 				return
+			case s := <-o.Signals:
+				p.Send(SignalMsg{s})
 			case s := <-got:
 				p.Send(SignalMsg{s})
 			}

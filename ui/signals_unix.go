@@ -17,17 +17,22 @@ import (
 // flushLimit is how long a suspension waits for the terminal.
 const flushLimit = 300 * time.Millisecond
 
-// watchSignals turns signals into messages until done is closed. abandon, if not nil, is called before the process ends
-// by a signal that does not wait for a drain.
-func watchSignals(p *tea.Program, guard *term.Guard, w *term.Writer, abandon func(), done <-chan struct{}) {
+// watchSignals turns signals into messages until done is closed: those that ask for the end come from o.Signals, if that
+// is given. o.Abandon, if not nil, is called before the process ends by a signal that does not wait for a drain.
+func watchSignals(p *tea.Program, guard *term.Guard, w *term.Writer, o *Options, done <-chan struct{}) {
 	got := make(chan os.Signal, 8)
-	signal.Notify(got, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGCONT)
+	signal.Notify(got, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGCONT)
+	if o.Signals == nil {
+		signal.Notify(got, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	}
 	spawn.Go("screen signals", func() {
 		defer signal.Stop(got)
 		for {
 			select {
 			case <-done:
 				return
+			case s := <-o.Signals:
+				p.Send(SignalMsg{s})
 			case s := <-got:
 				switch s {
 				case syscall.SIGTSTP:
@@ -38,8 +43,8 @@ func watchSignals(p *tea.Program, guard *term.Guard, w *term.Writer, abandon fun
 				case syscall.SIGQUIT:
 					w.Abandon()
 					guard.Restore()
-					if abandon != nil {
-						abandon()
+					if o.Abandon != nil {
+						o.Abandon()
 					}
 					signal.Reset(syscall.SIGQUIT)
 					_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT) // the runtime prints all stacks

@@ -65,32 +65,30 @@ func (p *program) run() int {
 	if p.s.Load != nil && !p.screen && p.s.Duration == 0 && p.s.Requests == 0 {
 		p.s.Duration = headlessDemo
 	}
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signals := watchInterrupts()
 	j, sig, err := p.start(signals)
 	if sig != nil {
 		p.closeLog()
 		die(sig)
 	}
 	if err != nil {
-		signal.Stop(signals)
+		signals.release()
 		p.flush()
 		return fail(os.Stderr, err)
 	}
 	if j.tape, err = p.record(j); err != nil {
-		signal.Stop(signals)
+		signals.release()
 		p.flush()
 		p.cleanUp(j)
 		return fail(os.Stderr, err)
 	}
 	var e end
 	if p.screen {
-		signal.Stop(signals)
-		e = p.watch(j)
+		e = p.watch(j, signals.c)
 	} else {
-		e = p.headless(j, signals)
-		signal.Stop(signals) // from here on a signal ends the program at once, also if nobody reads the summary
+		e = p.headless(j, signals.c)
 	}
+	signals.release()
 	if err := j.tape.end(j.figures); err != nil && e.err == nil {
 		e.err = err
 	}
@@ -104,7 +102,7 @@ func (p *program) run() int {
 
 // start brings everything up. A signal meanwhile ends the program as if it did not handle signals, but not before what
 // was registered is withdrawn. One that comes when all is up is left to the run.
-func (p *program) start(signals chan os.Signal) (*job, os.Signal, error) {
+func (p *program) start(signals *interrupts) (*job, os.Signal, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var j *job
@@ -121,14 +119,11 @@ func (p *program) start(signals chan os.Signal) (*job, os.Signal, error) {
 	select {
 	case <-ready:
 		return j, nil, err
-	case sig := <-signals:
+	case sig := <-signals.c:
 		cancel()
 		<-ready
 		if err == nil && !p.screen {
-			select {
-			case signals <- sig:
-			default: // full of others, which do the same
-			}
+			signals.again(sig)
 			return j, nil, nil
 		}
 		if err == nil {
@@ -158,7 +153,7 @@ func die(sig os.Signal) {
 }
 
 // watch shows the screen until it ends.
-func (p *program) watch(j *job) end {
+func (p *program) watch(j *job, signals <-chan os.Signal) end {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	running, draining := context.WithCancel(ctx)
@@ -172,7 +167,7 @@ func (p *program) watch(j *job) end {
 	err := ui.Run(ctx, p.withControls(j, ui.Options{
 		Model: j.model, Backend: p.engineText(), Fleet: j.fleet.sources, Clock: j.fleet.clock,
 		NoDelay: noDelay(p.s), Status: j.planes, Window: j.figures.window, Routing: j.routing, Log: &p.ring,
-		Crash: p.crashed, Abandon: j.abandon, FPS: p.s.Screen.FPS, NoMouse: p.s.Screen.NoMouse, Colors: p.colors(),
+		Crash: p.crashed, Abandon: j.abandon, Signals: signals, FPS: p.s.Screen.FPS, NoMouse: p.s.Screen.NoMouse, Colors: p.colors(),
 		ExportDir: p.s.Screen.ExportDir, Report: func(w io.Writer) error { return report.WriteJSON(w, j.figures.report()) },
 		Drain: func(ctx context.Context, progress func(ui.Draining)) {
 			draining() // a load that ends now has not reached its goal
