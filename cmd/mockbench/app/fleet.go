@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"mockbench/cmd/mockbench/settings"
@@ -87,6 +88,9 @@ func (p *program) startWorker(ctx context.Context, f *fleet, i int, startup time
 	cfg := launch.Engine
 	cfg.EmitKVEvents = cfg.EnablePrefixCaching && cfg.Role != engine.DecodeRole
 	cfg.EmitKVTokenIDs = cfg.EmitKVEvents && launch.Dynamo.ZMQKVEventsPort != nil
+	if trace := newKVTrace(p.log, os.LookupEnv, &cfg, ranks); trace != nil {
+		readers = append(readers, trace)
+	}
 	log := p.logger("worker")
 	w, err := live.Start(ctx, live.Options{
 		Name: p.workerName(i), Index: i, Engine: cfg, Ranks: ranks, Seed: p.s.Seed, Clock: f.clock,

@@ -15,6 +15,7 @@ type handler struct {
 	target string
 	attrs  []slog.Attr
 	group  string
+	every  bool // nothing is held back
 }
 
 // Enabled implements slog.Handler.
@@ -24,7 +25,7 @@ func (h *handler) Enabled(_ context.Context, level slog.Level) bool {
 
 // Handle implements slog.Handler.
 func (h *handler) Handle(_ context.Context, r slog.Record) error {
-	h.log.handle(r, h.target, slices.Clone(h.attrs))
+	h.log.handle(r, h.target, slices.Clone(h.attrs), h.every)
 	return nil
 }
 

@@ -61,6 +61,11 @@ func (l *Log) Logger(target string) *slog.Logger {
 	return slog.New(&handler{log: l, target: target})
 }
 
+// Every is Logger for messages of which every one was asked for: none is held back.
+func (l *Log) Every(target string) *slog.Logger {
+	return slog.New(&handler{log: l, target: target, every: true})
+}
+
 // Flush writes how often each message was held back since it was last written.
 func (l *Log) Flush() {
 	l.mu.Lock()
@@ -70,14 +75,17 @@ func (l *Log) Flush() {
 	}
 }
 
-func (l *Log) handle(r slog.Record, target string, attrs []slog.Attr) {
+func (l *Log) handle(r slog.Record, target string, attrs []slog.Attr, every bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		attrs = append(attrs, a)
 		return true
 	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	held, ok := l.limits.allow(l.o.Now(), key{r.Level, target, r.Message})
+	held, ok := 0, true
+	if !every {
+		held, ok = l.limits.allow(l.o.Now(), key{r.Level, target, r.Message})
+	}
 	if !ok {
 		return
 	}
