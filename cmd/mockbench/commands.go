@@ -12,6 +12,7 @@ import (
 	"mockbench/cmd/mockbench/flags"
 	"mockbench/cmd/mockbench/profilescmd"
 	"mockbench/cmd/mockbench/replaycmd"
+	"mockbench/cmd/mockbench/sweepcmd"
 	"mockbench/cmd/mockbench/viewcmd"
 )
 
@@ -20,7 +21,12 @@ import (
 func commands() []flags.Command {
 	return []flags.Command{
 		{Name: "replay", Args: "TRACE", Summary: "A trace or a synthetic load on simulated time", Flags: replaycmd.FlagSet, Run: replaycmd.Main},
-		{Name: "compare", Args: "A.json B.json", Summary: "What got better and what worse from one report to another", Flags: comparecmd.FlagSet, Run: comparecmd.Main},
+		{Name: "compare", Args: "A.json B.json", Summary: "What got better and what worse from one report to another",
+			Flags: comparecmd.FlagSet, Run: comparecmd.Main},
+		{Name: "sweep", Args: "TRACE", Summary: "A replay under all combinations of some settings",
+			Flags: sweepcmd.FlagSet, Run: sweepcmd.Main},
+		{Name: "tune", Args: "TRACE", Summary: "The smallest fleet, or setting, that keeps service level objectives",
+			Flags: sweepcmd.TuneFlagSet, Run: sweepcmd.TuneMain},
 		{Name: "view", Args: "FILE", Summary: "A recording in the screen, with a time slider", Flags: viewcmd.FlagSet, Run: viewcmd.Main},
 		{Name: "config", Args: "show|check", Summary: "What settings come to and where each comes from; checks of files",
 			Words: configcmd.Words, WorkerFlags: true, Run: configcmd.Main},

@@ -34,7 +34,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"start": start, "startterm": startOnTerminal, "press": press, "signal": send, "finish": finish, "await": await, "exit": exit, "headof": headOf,
-			"occupy": occupy, "noescapes": noEscapes, "oneline": oneLine, "count": count,
+			"occupy": occupy, "noescapes": noEscapes, "oneline": oneLine, "count": count, "lines": lines,
 		},
 	})
 }
@@ -89,11 +89,12 @@ func press(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// signal NAME TERM|INT|HUP|QUIT sends a signal to a started program.
+// signal NAME TERM|INT|HUP|QUIT|KILL sends a signal to a started program.
 func send(ts *testscript.TestScript, neg bool, args []string) {
-	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT}
+	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT,
+		"KILL": syscall.SIGKILL}
 	if neg || len(args) != 2 {
-		ts.Fatalf("usage: signal name TERM|INT|HUP|QUIT")
+		ts.Fatalf("usage: signal name TERM|INT|HUP|QUIT|KILL")
 	}
 	ts.Check(processes(ts)[args[0]].cmd.Process.Signal(signals[args[1]]))
 }
@@ -193,5 +194,15 @@ func noEscapes(ts *testscript.TestScript, neg bool, args []string) {
 func oneLine(ts *testscript.TestScript, neg bool, args []string) {
 	if text := ts.ReadFile(args[0]); strings.Count(text, "\n") != 1 || !strings.HasSuffix(text, "\n") {
 		ts.Fatalf("%s holds more or less than one line: %q", args[0], text)
+	}
+}
+
+// lines N FILE checks the number of lines of a file.
+func lines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: lines n file")
+	}
+	if got := strings.Count(ts.ReadFile(args[1]), "\n"); strconv.Itoa(got) != args[0] {
+		ts.Fatalf("%s holds %d lines, want %s", args[1], got, args[0])
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"html"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -90,7 +91,11 @@ func (p Plot) svg() string {
 		return b.String()
 	}
 	head := top + float64(len(p.Lines))*lineHeight
-	x, y := newScale(p.X, x0, x1, left, width-right), newScale(p.Y, y0, y1, height-bottom, head)
+	edge := 0.0
+	if slices.ContainsFunc(p.Series, func(s Series) bool { return s.Kind == Dots }) {
+		edge = 8 // room for marks at either end
+	}
+	x, y := newScale(p.X, x0, x1, left+edge, width-right-edge), newScale(p.Y, y0, y1, height-bottom, head)
 	p.axes(&b, &x, &y)
 	for i, s := range p.Series {
 		switch s.Kind {
