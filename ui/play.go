@@ -11,6 +11,7 @@ import (
 	"mockbench/engine/live"
 	"mockbench/engine/router"
 	"mockbench/engine/workload"
+	"mockbench/ui/keys"
 	"mockbench/ui/knobs"
 )
 
@@ -35,7 +36,9 @@ type player struct {
 	part    []taken  // what of its parts has been played
 	end     engine.Time
 	loading bool
-	turn    int // counts reels that were asked for anew; answers to earlier ones are out of date
+	busy    bool          // another time is being looked for or read
+	queue   []keys.Action // keys that wait for that
+	turn    int           // counts reels that were asked for anew; answers to earlier ones are out of date
 }
 
 // playedState is what a moment says of the whole run.

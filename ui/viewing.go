@@ -41,7 +41,7 @@ func (m *Model) seek(to engine.Time) tea.Cmd {
 	p := m.player
 	to = min(max(to, p.first), p.last)
 	p.turn++
-	p.loading = true
+	p.loading, p.busy = true, true
 	turn, tape := p.turn, p.tape
 	from := max(to-historyMS, p.first)
 	return beside("recording", func() tea.Msg {
@@ -57,7 +57,7 @@ func (m *Model) goTo(to engine.Time) tea.Cmd {
 		return m.seek(to)
 	}
 	m.playTo(to)
-	return m.arrived()
+	return tea.Batch(m.arrived(), m.nextKey())
 }
 
 // arrived fetches what is shown of another time.
@@ -78,8 +78,8 @@ func (m *Model) reelRead(msg reelMsg) tea.Cmd {
 	if msg.err != nil {
 		p.Pause()
 		m.say(grid.Clean(msg.err.Error()))
-		p.end = p.Now() // not again and again
-		p.last = p.end
+		p.end, p.last = p.Now(), p.Now() // not again and again
+		p.busy, p.queue = false, nil
 		return nil
 	}
 	if math.IsNaN(float64(msg.to)) {
@@ -88,7 +88,19 @@ func (m *Model) reelRead(msg reelMsg) tea.Cmd {
 	}
 	m.rewind(msg.reel)
 	m.playTo(msg.to)
-	return m.arrived()
+	return tea.Batch(m.arrived(), m.nextKey())
+}
+
+// nextKey does what a key asked for that had to wait.
+func (m *Model) nextKey() tea.Cmd {
+	p := m.player
+	p.busy = false
+	if len(p.queue) == 0 {
+		return nil
+	}
+	a := p.queue[0]
+	p.queue = p.queue[1:]
+	return m.viewKey(a)
 }
 
 // append adds a part that follows on what has been read.
@@ -208,9 +220,18 @@ func (m *Model) playTick() (changed bool, cmd tea.Cmd) {
 	return changed, cmd
 }
 
-// viewKey does what a key does to a recording.
+// keptKeys is how many keys wait while a recording is read.
+const keptKeys = 16
+
+// viewKey does what a key does to a recording. Keys that move wait for those before them.
 func (m *Model) viewKey(a keys.Action) tea.Cmd {
 	p := m.player
+	if p.busy {
+		if len(p.queue) < keptKeys {
+			p.queue = append(p.queue, a)
+		}
+		return nil
+	}
 	switch a {
 	case keys.Pause:
 		if p.Paused() && p.Now() >= p.last {
@@ -257,6 +278,7 @@ func (m *Model) fleetIndex(w *worker) int {
 // find searches the recording beside the screen.
 func (m *Model) find(q Query, what string) tea.Cmd {
 	tape := m.player.tape
+	m.player.busy = true
 	return beside("recording", func() tea.Msg {
 		t, ok, err := tape.Find(q)
 		if q.Back {
@@ -278,7 +300,7 @@ func (m *Model) found(msg foundMsg) tea.Cmd {
 	default:
 		return m.goTo(msg.to)
 	}
-	return nil
+	return m.nextKey()
 }
 
 // drawSlider draws where in the recording the screen is.

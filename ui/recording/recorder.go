@@ -120,7 +120,7 @@ func (r *Recorder) Sample() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failed == nil {
-		r.failed = r.sample()
+		r.failed = r.sample(false)
 	}
 	return r.failed
 }
@@ -134,7 +134,7 @@ func (r *Recorder) Close(e End) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failed == nil {
-		r.failed = r.sample()
+		r.failed = r.sample(true)
 	}
 	for _, x := range r.fleet {
 		e.Dropped += x.batch.Dropped
@@ -155,11 +155,12 @@ func (r *Recorder) Dropped() (n uint64) {
 	return n
 }
 
-func (r *Recorder) sample() error {
+// sample records what has happened, at the end with the state of everything.
+func (r *Recorder) sample(end bool) error {
 	now := r.run.Clock.Now()
 	m := &r.now
 	*m = ui.Moment{Parts: m.Parts[:0], At: max(now, r.last), Alone: r.count%aloneEvery == 0, Speed: r.run.Clock.Speed(), Paused: r.run.Clock.Paused()}
-	shots, rest := r.count%shotsEvery == 0, r.count%restEvery == 0
+	shots, rest := end || r.count%shotsEvery == 0, end || r.count%restEvery == 0
 	still := now == r.last && !m.Alone
 	for i, x := range r.fleet {
 		r.part(i, x, shots || still, m.Alone)
@@ -208,7 +209,7 @@ func (r *Recorder) part(i int, x *recorded, shots, alone bool) {
 		x.passes = b.Totals.Passes
 		x.look(&p, alone)
 	}
-	if changed {
+	if changed || len(p.Shots) > 0 {
 		r.now.Parts = append(r.now.Parts, p)
 	}
 }
