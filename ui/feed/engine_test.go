@@ -45,13 +45,13 @@ func TestFiguresOfARealEngine(t *testing.T) {
 			preempted += uint64(len(p.Preemptions))
 			want.Preempted = int32(len(p.Preemptions))
 			for _, w := range p.Work {
-				if w.Prompt > 0 {
+				want.Items++
+				if w.Prompt > 0 || w.Waited { // the latter computes lost tokens again
 					want.Prefills++
-					want.New += int32(w.Tokens) // after a preemption of generated ones too
+					want.New += int32(w.Tokens)
 				} else {
 					want.Decodes++
 				}
-				want.Items++
 			}
 		}
 		f.Drain(&b)
