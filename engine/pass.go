@@ -161,6 +161,7 @@ const (
 	HintRetry              // internal state moved; another pass may succeed
 	HintCountdown          // Rounds passes are left before the rank tries again
 	HintTransfer           // nothing will change before a host transfer is complete
+	HintHandoff            // nothing will change before one of Handoffs handoffs lets go of its blocks or brings its KV
 )
 
 // Test is the admission test that holds the head of the queue back.
@@ -186,6 +187,8 @@ type Hint struct {
 	Have    int // the limit it runs into, same unit
 	Setting string
 	Raise   int // smallest value of Setting that admits the head and lets it finish
+
+	Handoffs int // that hold blocks of the rank, if it waits for them
 }
 
 // Reader takes pass records as they become visible. It is called by the driver of the worker, in order, and must not

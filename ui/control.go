@@ -114,7 +114,7 @@ type headMsg struct {
 // cancelHead cancels the request that the banner names.
 func (m *Model) cancelHead() tea.Cmd {
 	for _, w := range m.workers {
-		for _, s := range w.stalls {
+		for _, s := range w.stuck() {
 			return beside("screen cancel", func() tea.Msg {
 				label, ok := w.Worker.CancelHead(s.Rank)
 				return headMsg{w.name, grid.Clean(label), ok}

@@ -252,7 +252,7 @@ func (m *Model) alarms() []string {
 	var first string
 	n := 0
 	for _, w := range m.workers {
-		for _, s := range w.stalls {
+		for _, s := range w.stuck() {
 			if n == 0 {
 				first = stallText(w, s, len(m.workers) > 1)
 			}

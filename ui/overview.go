@@ -148,7 +148,7 @@ func (p *overviewPanel) drawWorker(m *Model, a grid.Area, t widget.Table, w *wor
 	if w == m.sel {
 		style, mark = theme.Selected, "> "
 	}
-	if len(w.stalls) > 0 {
+	if len(w.stuck()) > 0 {
 		mark = mark[:1] + "!"
 	}
 	s := &w.shown

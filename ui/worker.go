@@ -2,6 +2,7 @@ package ui
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -84,6 +85,11 @@ func newWorker(s Source) *worker {
 	w.passes.size, w.events.size, w.samples.size = keptPasses, keptEvents, rateSamples
 	w.refresh(0)
 	return w
+}
+
+// stuck returns the ranks that cannot go on, without those that a handoff will let go on.
+func (w *worker) stuck() []live.Stall {
+	return slices.DeleteFunc(slices.Clone(w.stalls), func(s live.Stall) bool { return s.Waits() })
 }
 
 // configure takes over the settings in force.

@@ -37,12 +37,16 @@ type Options struct {
 	Changed func(engine.Config)
 }
 
-// Stall is a rank that cannot make progress: its head request needs more than the configuration can give.
+// Stall is a rank that cannot make progress by itself: its head request needs more than the configuration can give, or
+// it waits for handoffs.
 type Stall struct {
 	Worker string
 	Rank   int
 	Hint   engine.Hint
 }
+
+// Waits reports that the rank will go on by itself, when a handoff is done: that is no fault of the configuration.
+func (s *Stall) Waits() bool { return s.Hint.Kind == engine.HintHandoff }
 
 // LoadReader is a Reader that also wants the load of a rank whenever it may have changed: after every pass, behind the
 // outputs of all ranks, and after commands between passes. It is called by the worker's goroutine and must not block.

@@ -25,7 +25,7 @@ func (w *Worker) CancelHead(rank int) (label string, ok bool) {
 
 func (d *driver) cancelHead(rank int) (label string, ok bool) {
 	p := &d.stalls.ranks[rank]
-	if !p.stuck || p.hint.Head == nil {
+	if !p.stuck || p.hint.Head == nil || p.hint.Kind == engine.HintHandoff {
 		return "", false
 	}
 	f := d.flights.of(p.hint.Head)

@@ -40,7 +40,7 @@ func (p *progress) see(record *engine.Pass) bool {
 		return false
 	}
 	switch hint := record.Hint; hint.Kind {
-	case engine.HintExhausted, engine.HintTransfer:
+	case engine.HintExhausted, engine.HintTransfer, engine.HintHandoff:
 		return true
 	case engine.HintCountdown:
 		before := p.rounds
@@ -61,7 +61,8 @@ func (d *driver) judge(records []*engine.Pass, zero bool) {
 		p := &d.stalls.ranks[r]
 		stuck := p.see(record)
 		moving = moving || !stuck && !record.Idle
-		changed = changed || stuck != p.stuck || stuck && (p.hint.Head != record.Hint.Head || p.hint.Kind != record.Hint.Kind)
+		changed = changed || stuck != p.stuck || stuck && (p.hint.Head != record.Hint.Head || p.hint.Kind != record.Hint.Kind ||
+			p.hint.Handoffs != record.Hint.Handoffs)
 		p.stuck = stuck
 		if stuck {
 			p.hint = record.Hint
@@ -99,7 +100,7 @@ func (d *driver) showStalls() {
 		}
 		s := Stall{Worker: d.w.o.Name, Rank: r, Hint: p.hint}
 		list = append(list, s)
-		if p.told && p.head == p.hint.Head {
+		if s.Waits() || p.told && p.head == p.hint.Head {
 			continue
 		}
 		p.told, p.head = true, p.hint.Head

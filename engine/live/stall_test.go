@@ -167,3 +167,26 @@ func TestStallBesideAWorkingRank(t *testing.T) {
 		equal(t, "passes while parked", b.w.Passes(), passes)
 	})
 }
+
+func TestWaitingForHandoffsIsParkedAndNotReported(t *testing.T) {
+	var told journal
+	waits := func(b *bench, pass int) engine.Hint {
+		h := exhausted(b, pass)
+		if h.Kind == engine.HintExhausted {
+			h.Kind, h.Handoffs = engine.HintHandoff, 2
+		}
+		return h
+	}
+	inBubble(t, 10, 1, stuckWith(&told, waits), func(b *bench) {
+		b.submit("big", 5)
+		b.at(1000)
+		equal(t, "passes", b.w.Passes(), 1)
+		told.expect(t, "reports")
+		list := b.w.Stalled()
+		equal(t, "waiting ranks", len(list), 1)
+		equal(t, "waits", list[0].Waits(), true)
+		if label, ok := b.w.CancelHead(0); ok {
+			t.Errorf("%s is cancelled", label)
+		}
+	})
+}

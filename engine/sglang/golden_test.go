@@ -273,7 +273,7 @@ func (g *goldenRun) pass(start float64, records []*engine.Pass, mid []any) (step
 	if mid != nil {
 		step["mid"] = mid
 	}
-	hint = map[engine.HintKind]any{engine.HintExhausted: "exhausted", engine.HintRetry: "retry",
+	hint = map[engine.HintKind]any{engine.HintExhausted: "exhausted", engine.HintHandoff: "exhausted", engine.HintRetry: "retry",
 		engine.HintCountdown: worst.Rounds}[worst.Kind]
 	step["retry"] = hint
 	return step, effect, hint

@@ -48,6 +48,16 @@ func (s *Scheduler) CancelSource(handoff engine.ID, _ engine.Time) engine.Comman
 	return s.answer(q, true)
 }
 
+// holding returns the number of handoffs that keep pages for another rank, or for KV that is on its way.
+func (s *Scheduler) holding() (n int) {
+	for _, q := range s.handoffs {
+		if q.place == heldSource || q.place == heldDestination {
+			n++
+		}
+	}
+	return n
+}
+
 // dropSource lets go of a held source: its pages become evictable.
 func (s *Scheduler) dropSource(q *sequence) {
 	s.finish(q)

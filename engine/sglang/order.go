@@ -79,6 +79,10 @@ func (s *Scheduler) hint(deferred bool, ratio float64, b block) {
 		h.Kind, h.Rounds = engine.HintCountdown, s.roundsLeft-1
 	case ratio != s.ratio.now:
 		h.Kind = engine.HintRetry
+	default:
+		if h.Handoffs = s.holding(); h.Handoffs > 0 {
+			h.Kind = engine.HintHandoff
+		}
 	}
 	if b.head == nil && len(s.running) == 1 && !p.Effect {
 		b.head = s.running[0]

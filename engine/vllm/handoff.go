@@ -30,6 +30,16 @@ func (h *handoffs) next() *sequence {
 	return nil
 }
 
+// holding returns the number of handoffs that keep blocks for another rank, or for KV that is on its way.
+func (h *handoffs) holding() (n int) {
+	for _, q := range h.byID {
+		if q.place == sourceHeld || q.place == destinationHeld {
+			n++
+		}
+	}
+	return n
+}
+
 // leave takes out a destination that has room.
 func (h *handoffs) leave(q *sequence) {
 	h.reserved = without(h.reserved, q)

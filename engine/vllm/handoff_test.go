@@ -138,3 +138,23 @@ func TestRefusedDestinations(t *testing.T) {
 		}
 	}
 }
+
+// A rank whose blocks are held for other ranks waits for those: nothing has to be raised.
+func TestBlocksHeldByHandoffsAreNoStandstill(t *testing.T) {
+	prefill := newRank(t, engine.PrefillRole, 6)
+	if err := prefill.SubmitSource(request(1, 1, [3]uint64{1, 0, 70}), handoff, 0); err != nil {
+		t.Fatal(err)
+	}
+	prefill.pass()
+	if err := prefill.SubmitSource(request(2, 1, [3]uint64{2, 0, 70}), engine.ID{0: 8}, prefill.now); err != nil {
+		t.Fatal(err)
+	}
+	p := prefill.pass()
+	if h := p.Hint; p.Effect || h.Kind != engine.HintHandoff || h.Handoffs != 1 || h.Test != engine.TestPool || h.Head == nil {
+		t.Fatalf("with all but one block held: effect %v, hint %+v", p.Effect, h)
+	}
+	prefill.ReleaseSource(handoff, prefill.now)
+	if p = prefill.pass(); !p.Effect {
+		t.Errorf("after the release: hint %+v", p.Hint)
+	}
+}

@@ -11,7 +11,7 @@ func (s *Scheduler) note(t engine.Test, q *sequence, need int, have uint64) {
 // needs.
 func (s *Scheduler) explain() {
 	h := &s.record.Hint
-	h.Kind = s.standstill()
+	s.standstill(h)
 	if h.Head == nil {
 		return
 	}
@@ -29,11 +29,13 @@ func (s *Scheduler) explain() {
 }
 
 // standstill says what a rank waits for that can do nothing now.
-func (s *Scheduler) standstill() engine.HintKind {
+func (s *Scheduler) standstill(h *engine.Hint) {
+	h.Kind, h.Handoffs = engine.HintExhausted, s.handoffs.holding()
 	if _, ok := s.Deadline(); ok {
-		return engine.HintTransfer
+		h.Kind = engine.HintTransfer
+	} else if h.Handoffs > 0 {
+		h.Kind = engine.HintHandoff
 	}
-	return engine.HintExhausted
 }
 
 // blocksToFinish returns the blocks a request needs to run alone to its end. The KV of its last token is never computed,

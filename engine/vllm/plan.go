@@ -37,7 +37,7 @@ func (s *Scheduler) Commit(end engine.Time) *engine.Pass {
 	s.attempt(&s.record.Handoffs)
 	s.record.Effect = s.record.Effect || len(s.record.Handoffs)+len(s.record.Events.List)+len(s.record.Transfers) > 0
 	if s.record.Hint.Kind != engine.HintNone { // a command during the pass may have withdrawn the transfer
-		s.record.Hint.Kind = s.standstill()
+		s.standstill(&s.record.Hint)
 	}
 	s.record.Load = s.Load()
 	return &s.record.Pass

@@ -132,7 +132,10 @@ func (c *coder) stall(s *live.Stall) {
 	c.string(&s.Worker)
 	count(c, &s.Rank)
 	h := &s.Hint
-	small(c, &h.Kind, int(engine.HintTransfer)+1)
+	small(c, &h.Kind, int(engine.HintHandoff)+1)
+	if h.Kind == engine.HintHandoff {
+		count(c, &h.Handoffs)
+	}
 	count(c, &h.Rounds)
 	small(c, &h.Test, int(engine.TestChunk)+1)
 	count(c, &h.Need)
