@@ -83,7 +83,7 @@ func (s *Scheduler) examine(q *sequence) (cached int, v verdict) {
 	if q.prompt == 0 || q.place == destinationReady {
 		return 0, accept
 	}
-	if len(s.handoffs.pending) > 0 && !q.ran {
+	if len(s.handoffs.pending) > 0 {
 		return 0, hold
 	}
 	var referenced int
@@ -145,10 +145,10 @@ func (s *Scheduler) reusable(q *sequence, matched int) int {
 }
 
 // next returns the request that is admitted next: a received one whose KV has arrived goes before the queue, but not
-// before a preempted one.
+// before a preempted one, unless destinations wait for room. Those hold the whole queue back.
 func (s *Scheduler) next() *sequence {
 	head := s.waiting.head
-	if q := s.handoffs.next(); q != nil && (head == nil || !head.preempted) {
+	if q := s.handoffs.next(); q != nil && (head == nil || !head.preempted || len(s.handoffs.pending) > 0) {
 		return q
 	}
 	if s.host == nil {

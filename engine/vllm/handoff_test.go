@@ -2,6 +2,7 @@ package vllm_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"mockbench/engine"
@@ -157,4 +158,60 @@ func TestBlocksHeldByHandoffsAreNoStandstill(t *testing.T) {
 	if p = prefill.pass(); !p.Effect {
 		t.Errorf("after the release: hint %+v", p.Hint)
 	}
+}
+
+// crowd brings a rank of 10 blocks where request 1 runs, 2 was preempted for it, 3 has room and 4 waits for it.
+func crowd(t *testing.T) *rank {
+	t.Helper()
+	decode := newRank(t, engine.DecodeRole, 10)
+	for n, tokens := range []uint64{60, 60, 60, 110} {
+		id := byte(n + 1)
+		if _, err := decode.Reserve(request(id, 40, [3]uint64{uint64(id), 0, tokens}), engine.ID{id}, 0); err != nil {
+			t.Fatal(err)
+		}
+		decode.Activate(engine.ID{id}, 0)
+	}
+	for range 100 {
+		if p := decode.pass(); len(p.Preemptions) > 0 {
+			if victim := p.Preemptions[0].Request.ID[15]; victim != 2 || len(p.Handoffs) != 1 || p.Handoffs[0].ID != (engine.ID{3}) {
+				t.Fatalf("preempted %d, handoffs %+v", victim, p.Handoffs)
+			}
+			return decode
+		}
+	}
+	t.Fatal("nothing was preempted")
+	return nil
+}
+
+func (r *rank) expectAdmitted(t *testing.T, what string, want ...byte) {
+	t.Helper()
+	var got []byte
+	for _, a := range r.pass().Admissions {
+		got = append(got, a.Request.ID[15])
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: admitted %v, want %v", what, got, want)
+	}
+}
+
+// As in the reference, a preempted request waits while destinations wait for room, and is the first to go otherwise. If
+// it went first always, received requests would hold the blocks that it waits for.
+func TestPreemptedRequestsAndDestinations(t *testing.T) {
+	decode := crowd(t)
+	decode.expectAdmitted(t, "the KV of 3 has not arrived")
+	decode.Activate(engine.ID{3}, decode.now)
+	decode.expectAdmitted(t, "4 waits for room", 3)
+
+	decode = crowd(t)
+	decode.CancelDestination(engine.ID{4}, decode.now)
+	decode.Activate(engine.ID{3}, decode.now)
+	decode.expectAdmitted(t, "no destination waits, and 2 has no room")
+	decode.Cancel(request(1, 1).ID, decode.now, true)
+	decode.expectAdmitted(t, "2 has room", 2, 3)
+
+	decode = crowd(t)
+	decode.Cancel(request(1, 1).ID, decode.now, true)
+	decode.expectAdmitted(t, "there is room for 2, but 4 waits for more")
+	decode.CancelDestination(engine.ID{4}, decode.now)
+	decode.expectAdmitted(t, "4 is gone", 2)
 }
