@@ -77,16 +77,17 @@ func RunTraceReplay(ctx context.Context, traces []string, o ReplayOptions) (*Rep
 
 // arguments returns the options that are not zero as a command line.
 func (o *ReplayOptions) arguments() (args []string, err error) {
-	add := func(flag, value string) { args = append(args, "--"+flag+"="+value) }
-	texts := []struct{ flag, value string }{{"extra-engine-args", o.ExtraEngineArgs}, {"router-config", o.RouterConfig},
-		{"router-mode", o.RouterMode}, {"trace-format", o.TraceFormat}, {"execution-model", o.ExecutionModel}, {"model-name", o.ModelName},
-		{"weka-nested-timestamp-basis", o.WekaNestedTimestampBasis}}
-	for i, t := range texts {
-		if i < 2 && strings.HasPrefix(strings.TrimSpace(t.value), "@") {
-			return nil, &engine.SettingError{Setting: "--" + t.flag, Kind: engine.KindType, Given: strconv.Quote(t.value), Allowed: "must be a JSON object"}
+	for flag, text := range map[string]string{"extra-engine-args": o.ExtraEngineArgs, "router-config": o.RouterConfig} {
+		if strings.HasPrefix(strings.TrimSpace(text), "@") { // a file, on the command line
+			return nil, &engine.SettingError{Setting: "--" + flag, Kind: engine.KindType, Given: strconv.Quote(text), Allowed: "must be a JSON object"}
 		}
-		if t.value != "" {
-			add(t.flag, t.value)
+	}
+	add := func(flag, value string) { args = append(args, "--"+flag+"="+value) }
+	for flag, text := range map[string]string{"extra-engine-args": o.ExtraEngineArgs, "router-config": o.RouterConfig, "router-mode": o.RouterMode,
+		"trace-format": o.TraceFormat, "execution-model": o.ExecutionModel, "model-name": o.ModelName,
+		"weka-nested-timestamp-basis": o.WekaNestedTimestampBasis} {
+		if text != "" {
+			add(flag, text)
 		}
 	}
 	for flag, n := range map[string]int{"num-workers": o.NumWorkers, "replay-concurrency": o.ReplayConcurrency,
