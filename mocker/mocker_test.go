@@ -190,6 +190,26 @@ func TestRunGoesThroughAllSteps(t *testing.T) {
 	}
 }
 
+func TestShutdownIsLogged(t *testing.T) {
+	s, err := mocker.ParseArgs([]string{"--discovery-backend", "mem"}, os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	w, err := mocker.Launch(t.Context(), s, &log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := mocker.GracefulShutdown(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	_, rest, running := strings.Cut(log.String(), "All 1 mocker worker(s) created and running")
+	_, rest, received := strings.Cut(rest, "Received shutdown signal, shutting down DistributedRuntime instances")
+	if !running || !received || !strings.Contains(rest, "DistributedRuntime shutdown complete") {
+		t.Errorf("steps are missing or in another order:\n%s", &log)
+	}
+}
+
 func TestRunEndsWithTheErrorOfASetting(t *testing.T) {
 	var usage *flags.UsageError
 	if err := mocker.Run(t.Context(), []string{"--no-such-flag"}, nil); !errors.As(err, &usage) {
