@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 
 	"mockbench/cmd/mockbench/flags"
 )
@@ -71,7 +70,7 @@ func openJournal(path, sweep string, runs int) (*journal, map[int]*result, error
 }
 
 func (j *journal) read(path string, head journalHead, done map[int]*result) error {
-	if err := syscall.Flock(int(j.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if !lock(j.file) {
 		return fmt.Errorf("%s is in use by another process", path)
 	}
 	r := bufio.NewReader(j.file)
