@@ -59,7 +59,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 func check(files []string, stdout, stderr io.Writer) (status int) {
 	for _, name := range files {
 		if err := checkFile(name); err != nil {
-			fmt.Fprintf(stderr, "error: %v\n", err)
+			fmt.Fprintf(stderr, "error: %s\n", flags.Line(err))
 			status = 1
 			continue
 		}

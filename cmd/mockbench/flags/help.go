@@ -1,7 +1,6 @@
 package flags
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -22,7 +21,7 @@ var ExitCodes = []ExitCode{
 	{"104", "the profile cannot be read or holds a wrong setting"},
 	{"105", "a signal ended a run before its --duration or --requests was reached; summary and report are complete"},
 	{"129", "hang-up; cleaned up like any other signal"},
-	{"signal", "a second signal ends the program at once; the shell reports that signal (130, 143)"},
+	{"signal", "a second signal, more than a second after the first, ends the program at once; the shell reports it (130, 143)"},
 }
 
 // ReferenceVersion is the version of the reference that the program stands in for.
@@ -66,20 +65,6 @@ func Help(w io.Writer, commands []Command) {
 		fmt.Fprintf(w, "  %-6s  %s\n", c.Status, c.Meaning)
 	}
 	fmt.Fprint(w, "\n"+notes)
-}
-
-// Fail reports an error and returns its exit status: 2 for a *UsageError, which a hint precedes, the status that the
-// error has of its own, else 1. program is the name of the program or of one of its commands.
-func Fail(w io.Writer, program string, err error) int {
-	if usage := (*UsageError)(nil); errors.As(err, &usage) {
-		fmt.Fprintf(w, "usage: %s [flags] (--help lists all flags)\n%s: error: %v\n", program, program, err)
-		return 2
-	}
-	fmt.Fprintf(w, "error: %v\n", err)
-	if own := (interface{ ExitStatus() int })(nil); errors.As(err, &own) {
-		return own.ExitStatus()
-	}
-	return 1
 }
 
 // usage returns all spellings and the value, "--fps N".

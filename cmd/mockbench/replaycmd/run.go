@@ -56,10 +56,10 @@ func Main(args []string, stdout, stderr io.Writer) int {
 func fail(w io.Writer, err error) int {
 	var usage *flags.UsageError
 	if errors.As(err, &usage) {
-		fmt.Fprintf(w, "%smockbench replay: error: %v\n", usageLine, err)
+		fmt.Fprintf(w, "%smockbench replay: error: %s\n", usageLine, flags.Line(err))
 		return exitUsage
 	}
-	fmt.Fprintf(w, "error: %v\n", err)
+	fmt.Fprintf(w, "error: %s\n", flags.Line(err))
 	return exitError
 }
 
