@@ -47,6 +47,7 @@ type Snapshot struct {
 	Waiting   []RequestState // the first Rows of the queue
 	Queued    int            // length of the whole queue
 	Deferred  []RequestState // requests that wait for the host tier, in order
+	Wait      Hint           // what held the head of the queue back in the latest pass; no Head if nothing did
 	Host      HostState
 	Ratio     TokenRatio
 	Load      Load

@@ -38,11 +38,13 @@ func need(h engine.Hint) string {
 	return plural(h.Need, "token")
 }
 
+// testNames name what the tests of admission compare with.
+var testNames = map[engine.Test]string{engine.TestPool: "pool", engine.TestBudget: "budget", engine.TestSlots: "slots",
+	engine.TestTotal: "available", engine.TestInput: "prefill budget", engine.TestChunk: "chunk budget"}
+
 // limit names what the request runs into.
 func limit(h engine.Hint) string {
-	names := map[engine.Test]string{engine.TestPool: "pool", engine.TestBudget: "budget", engine.TestSlots: "slots",
-		engine.TestTotal: "available", engine.TestInput: "prefill budget", engine.TestChunk: "chunk budget"}
-	name := names[h.Test]
+	name := testNames[h.Test]
 	if name == "" {
 		name = "limit"
 	}

@@ -147,6 +147,9 @@ func (m *Model) askBlock() tea.Cmd {
 // drawCells draws the map into a, with the cursor if it is shown.
 func (p *blocksPanel) drawCells(m *Model, a grid.Area, v mapView, cursor bool) {
 	states := m.pool.states
+	if p.lens > 0 && theme.LegendOrder[p.lens-1] != widget.Evicted {
+		states = m.pool.Blocks // who holds them now
+	}
 	for y := range v.h {
 		for x := range v.w {
 			start := v.first + (y*v.w+x)*v.per
@@ -179,29 +182,32 @@ func (p *blocksPanel) cell(blocks []engine.BlockState) (rune, grid.Style) {
 	return theme.Letters[s], theme.Cell(s)
 }
 
-// drawLegend lists the states with their counts: long, shorter and short names as they fit.
+// drawLegend lists the states with their counts: as they fit all of them, those that there are, or those by short names.
 func (m *Model) drawLegend(a grid.Area, lens int) {
 	forms := []struct {
 		names *[theme.States]string
 		gap   string
-	}{{&theme.Names, "  "}, {&theme.Names, " "}, {&theme.ShortNames, " "}}
+		all   bool
+	}{{&theme.Names, "  ", true}, {&theme.Names, " ", true}, {&theme.Names, " ", false}, {&theme.ShortNames, " ", false}}
 	for i, f := range forms {
 		var parts []string
-		for _, s := range theme.LegendOrder {
-			parts = append(parts, fmt.Sprintf("%c %s %d", theme.Letters[s], f.names[s], m.pool.counts[s]))
+		var order []int // of the parts, in the legend
+		for k, s := range theme.LegendOrder {
+			if n := m.pool.counts[s]; f.all || n > 0 || lens == k+1 {
+				parts, order = append(parts, fmt.Sprintf("%c %s %d", theme.Letters[s], f.names[s], n)), append(order, k)
+			}
 		}
-		text := strings.Join(parts, f.gap)
-		if len(text)+1 > a.W() && i < len(forms)-1 {
+		if len(strings.Join(parts, f.gap))+1 > a.W() && i < len(forms)-1 {
 			continue
 		}
 		x := 1
-		for k, s := range theme.LegendOrder {
-			a.Set(x, 0, theme.Letters[s], theme.Cell(s))
-			style := theme.Plain
+		for i, k := range order {
+			s, style := theme.LegendOrder[k], theme.Plain
 			if lens == k+1 {
 				style = theme.Selected
 			}
-			x = a.Text(x+1, 0, parts[k][1:], style) + len(f.gap)
+			a.Set(x, 0, theme.Letters[s], theme.Cell(s))
+			x = a.Text(x+1, 0, parts[i][1:], style) + len(f.gap)
 		}
 		return
 	}

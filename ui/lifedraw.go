@@ -13,8 +13,9 @@ import (
 var lifeStyles = map[rune]grid.Style{letterQueued: theme.CellFree, letterPrefill: theme.CellShared, letterBetween: theme.CellCached,
 	letterDecode: theme.CellActive, letterLost: theme.CellEvicted, letterTransfer: theme.CellHost}
 
-// drawLife draws the life of a request: a time line for each worker that it was at, a scale, and its figures.
-func (p *requestsPanel) drawLife(m *Model, x *life) {
+// drawLife draws the life of a request: a time line for each worker that it was at, a scale, and its figures. Of one that
+// waits, wait says for what.
+func (p *requestsPanel) drawLife(m *Model, x *life, wait string) {
 	title := "time line"
 	if x != nil {
 		title += " of " + x.label
@@ -22,6 +23,7 @@ func (p *requestsPanel) drawLife(m *Model, x *life) {
 	a := m.boxed(boxCursor, title).Inset(1, 0)
 	if x == nil {
 		a.Text(0, 0, "nothing is known of the life of this request", theme.Dim)
+		a.Text(0, 1, grid.Cut(wait, a.W()), theme.Plain)
 		return
 	}
 	begin, end := x.moments[0].At, x.last().At
@@ -46,6 +48,9 @@ func (p *requestsPanel) drawLife(m *Model, x *life) {
 	a.Right(a.W(), y, span(float64(end-begin)), theme.Dim)
 	s := x.sum()
 	times, counts := m.lifeText(&s)
+	if wait != "" {
+		times = wait
+	}
 	a.Text(0, y+1, grid.Cut(times, a.W()), theme.Plain)
 	a.Text(0, y+2, grid.Cut(counts, a.W()), theme.Plain)
 	drawLifeLegend(a.Rows(a.H()-1, 1))

@@ -140,11 +140,12 @@ func (p *requestsPanel) draw(m *Model) {
 	p.settle(len(rows), a.H()-1)
 	m.drawStates(a, rows, p.first)
 	var x *life
+	wait := ""
 	if p.cursor < len(rows) && m.sel != nil {
 		mark(a, 1+p.cursor-p.first)
-		x = m.lives.of(m.sel, rows[p.cursor].Request.Label)
+		x, wait = m.lives.of(m.sel, rows[p.cursor].Request.Label), m.waitText(rows[p.cursor])
 	}
-	p.drawLife(m, x)
+	p.drawLife(m, x, wait)
 }
 
 // settle keeps the cursor in the list and the list around the cursor.
@@ -175,7 +176,7 @@ func (p *requestsPanel) drawEnded(m *Model) {
 	p.settle(len(rows), a.H()-1)
 	if len(rows) == 0 {
 		a.Text(0, 1, "none yet", theme.Dim)
-		p.drawLife(m, nil)
+		p.drawLife(m, nil, "")
 		return
 	}
 	for y := range min(max(a.H()-1, 0), len(rows)-p.first) {
@@ -187,7 +188,7 @@ func (p *requestsPanel) drawEnded(m *Model) {
 			number(s.tokens), number(s.preempted), number(s.prompt), number(s.cached))
 	}
 	mark(a, 1+p.cursor-p.first)
-	p.drawLife(m, rows[p.cursor])
+	p.drawLife(m, rows[p.cursor], "")
 }
 
 // known returns a time that may not have come.

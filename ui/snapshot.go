@@ -10,11 +10,11 @@ type pool struct {
 	worker *worker
 	rank   int
 	engine.Snapshot
-	taken  bool                // there is a snapshot
-	states []engine.BlockState // of each block, with evictions
-	counts [widget.Evicted + 1]int
-	until  []uint64 // frame at which an eviction ceases to be shown, by block
-	fading bool     // evictions are shown
+	taken  bool                    // there is a snapshot
+	states []engine.BlockState     // of each block, with evictions
+	counts [widget.Evicted + 1]int // by the state they are in now, and the evictions beside that
+	until  []uint64                // frame at which an eviction ceases to be shown, by block
+	fading bool                    // evictions are shown
 }
 
 // take lays a new snapshot over the evictions that are still shown, and leaves the old one in s. The evictions of the
@@ -41,7 +41,6 @@ func (p *pool) overlay(frame uint64) {
 	p.fading = false
 	for b, until := range p.until {
 		if until > frame {
-			p.counts[p.states[b]]--
 			p.counts[widget.Evicted]++
 			p.states[b] = widget.Evicted
 			p.fading = true

@@ -16,7 +16,7 @@ func (s *Scheduler) Inspect(v *engine.Snapshot) {
 	}
 	v.Evictions = v.Evictions[:0]
 	v.Running, v.Waiting = v.Running[:0], v.Waiting[:0]
-	v.Queued = s.waiting.len() + len(s.ready) + len(s.pending)
+	v.Queued, v.Wait = s.waiting.len()+len(s.ready)+len(s.pending), s.pass.Hint
 	for _, q := range s.running[:min(len(s.running), engine.SnapshotRows)] {
 		v.Running = append(v.Running, s.row(q, engine.PhaseDecode))
 	}

@@ -29,15 +29,10 @@ func (s *Scheduler) Inspect(to *engine.Snapshot) {
 	for _, q := range s.running[:min(len(s.running), engine.SnapshotRows)] {
 		to.Running = append(to.Running, q.state())
 	}
-	for _, q := range s.handoffs.reserved {
-		if q.place == destinationReady && len(to.Waiting) < engine.SnapshotRows {
-			to.Waiting = append(to.Waiting, q.state())
-		}
-	}
 	for q := s.waiting.head; q != nil && len(to.Waiting) < engine.SnapshotRows; q = q.next {
 		to.Waiting = append(to.Waiting, q.state())
 	}
-	to.Queued = s.queued()
+	to.Queued, to.Wait = s.queued(), s.record.Hint
 	s.inspectHost(to)
 }
 
