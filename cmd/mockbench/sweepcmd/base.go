@@ -17,6 +17,7 @@ import (
 type base struct {
 	flags  []string                    // "--name=value"
 	files  []string                    // traces
+	inputs []string                    // files that runs read, traces included
 	engine map[string]*profiles.Object // by flag: configurations, read from their files
 }
 
@@ -31,7 +32,14 @@ func newBase(set *pflag.FlagSet, others map[string]bool) (*base, error) {
 		switch {
 		case err != nil || others[f.Name]:
 		case f.Name == engineFlags[""] || f.Name == engineFlags["prefill"] || f.Name == engineFlags["decode"]:
-			b.engine[f.Name], err = readEngine(f.Name, f.Value.String())
+			b.engine[f.Name], err = readObject(f.Name, f.Value.String())
+		case f.Name == "router-config":
+			var o *profiles.Object
+			if o, err = readObject(f.Name, f.Value.String()); err == nil {
+				var text []byte
+				text, err = json.Marshal(o)
+				b.flags = append(b.flags, "--router-config="+string(text))
+			}
 		case f.Value.Type() == "stringArray":
 			list, _ := set.GetStringArray(f.Name)
 			for _, v := range list {
@@ -44,6 +52,10 @@ func newBase(set *pflag.FlagSet, others map[string]bool) (*base, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.inputs = slices.Clone(b.files)
+	if f := set.Lookup("planner-profile-data"); f.Changed {
+		b.inputs = append(b.inputs, f.Value.String())
+	}
 	for _, path := range b.files {
 		if _, err := os.Stat(path); err != nil {
 			return nil, fmt.Errorf("trace: %w", err)
@@ -52,7 +64,8 @@ func newBase(set *pflag.FlagSet, others map[string]bool) (*base, error) {
 	return b, nil
 }
 
-func readEngine(flag, text string) (*profiles.Object, error) {
+// readObject reads the JSON of a flag, from the file it names with @.
+func readObject(flag, text string) (*profiles.Object, error) {
 	data := []byte(text)
 	if path, isFile := strings.CutPrefix(text, "@"); isFile {
 		var err error

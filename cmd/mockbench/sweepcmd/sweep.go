@@ -126,8 +126,8 @@ type sweep struct {
 	points     [][]string // values of the parameters, by run
 	plans      []*replaycmd.Plan
 	commands   [][]string // of mockbench replay, by run
-	files      []string
-	limited    bool // there are limits
+	inputs     []string   // files that runs read
+	limited    bool       // there are limits
 }
 
 func run(args []string, stdout, stderr io.Writer) (int, error) {
@@ -189,7 +189,7 @@ func newSweep(f *pflag.FlagSet, a *arguments) (*sweep, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.files = b.files
+	s.inputs = b.inputs
 	for _, path := range []string{a.csv, a.jsonl, a.html} {
 		if path != "" {
 			if err := report.CheckFile(path); err != nil {
@@ -219,7 +219,7 @@ func (s *sweep) plan(b *base, runs int) error {
 
 // run does the runs that the journal lacks and writes what was asked for.
 func (s *sweep) run(stdout, stderr io.Writer) (int, error) {
-	name, err := digest(s.commands, s.files)
+	name, err := digest(s.commands, s.inputs)
 	if err != nil {
 		return 0, err
 	}
