@@ -208,10 +208,9 @@ type labels struct {
 	names  []string
 }
 
-// label is the number of a name, and the name itself the first time.
-func (c *coder) label(v *string) {
-	l := &c.labels
-	n, known := 0, false
+// label is the number of a name, which it returns, and the name itself the first time.
+func (c *coder) label(v *string) (n int) {
+	l, known := &c.labels, false
 	if !c.reading {
 		if n, known = l.number[*v]; !known {
 			n = len(l.names)
@@ -229,4 +228,5 @@ func (c *coder) label(v *string) {
 		c.fail()
 		*v = ""
 	}
+	return n
 }

@@ -131,7 +131,10 @@ func (c *coder) load(l *engine.Load) {
 func (c *coder) stall(s *live.Stall) {
 	c.string(&s.Worker)
 	count(c, &s.Rank)
-	h := &s.Hint
+	c.hint(&s.Hint)
+}
+
+func (c *coder) hint(h *engine.Hint) {
 	small(c, &h.Kind, int(engine.HintHandoff)+1)
 	if h.Kind == engine.HintHandoff {
 		count(c, &h.Handoffs)

@@ -123,6 +123,7 @@ func (s *source) batch() (b feed.Batch) {
 func (s *source) shot(worker, rank int) engine.Snapshot {
 	out := engine.Snapshot{Rank: rank, Time: s.time(), BlockSize: s.n(), Queued: s.n(), Ratio: engine.TokenRatio{Now: s.f()},
 		Host: engine.HostState{Capacity: s.n(), ComputeNotBefore: s.time()}, Load: engine.Load{Running: s.n()},
+		Wait:      engine.Hint{Kind: engine.HintHandoff, Handoffs: s.n(), Head: s.request(), Test: engine.TestPool, Need: s.n()},
 		Evictions: many(s, 3, func() int32 { return int32(s.n()) })}
 	at := place{worker, rank}
 	if _, known := s.blocks[at]; !known || rapid.IntRange(0, 9).Draw(s.T, "resized") == 0 {
@@ -156,7 +157,7 @@ func (s *source) decision() router.Decision {
 		Candidates: []router.Candidate{{Cost: s.f()}, {Worker: s.n(), PrefillBlocks: s.f()}}}
 }
 
-var same = cmp.Options{cmpopts.EquateEmpty(), cmpopts.EquateNaNs(), cmpopts.IgnoreUnexported(feed.Batch{}, router.Candidate{})}
+var same = cmp.Options{cmpopts.IgnoreFields(engine.Request{}, "ID"), cmpopts.EquateEmpty(), cmpopts.EquateNaNs(), cmpopts.IgnoreUnexported(feed.Batch{}, router.Candidate{})}
 
 func write(t interface{ Fatal(...any) }, path string, h Header, moments []ui.Moment) []byte {
 	w, err := Create(path, h)

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"mockbench/engine"
@@ -87,6 +88,7 @@ func (c *coder) snapshot(worker int, s *engine.Snapshot) {
 	list(c, &s.Waiting, (*coder).state)
 	count(c, &s.Queued)
 	list(c, &s.Deferred, (*coder).state)
+	c.hint(&s.Wait)
 	h := &s.Host
 	for _, v := range []*int{&h.Capacity, &h.Resident, &h.Pending, &h.Pinned} {
 		count(c, v)
@@ -173,11 +175,12 @@ func (c *coder) request(r *engine.Request) {
 	if !c.reading {
 		prompt, output = r.PromptLen(), r.OutputLimit()
 	}
-	c.label(&r.Label)
+	n := c.label(&r.Label)
 	count(c, &prompt)
 	count(c, &output)
 	c.time(&r.Arrival)
 	if c.reading {
 		r.Text, r.MaxOutput = length(prompt), output
+		binary.LittleEndian.PutUint64(r.ID[:], uint64(n)) // tells it from others
 	}
 }
