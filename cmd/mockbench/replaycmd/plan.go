@@ -32,6 +32,7 @@ type Result struct {
 	Source      limits.Source
 	Limits      []limits.Outcome
 	Hold        bool  // all limits
+	Aborted     bool  // by a limit that was lost: the figures are of a part of the run
 	Stuck       error // why the fleet could not go on; nil if it could
 	Interrupted bool  // the context ended first
 }
@@ -47,7 +48,7 @@ func (p *Plan) Run(ctx context.Context, cores int) (*Result, error) {
 		return nil, err
 	}
 	p.o = o
-	return &Result{Summary: o.summary, Requests: o.Offline.Records(), Source: o.source, Limits: o.limits, Hold: o.hold && o.lost == "",
+	return &Result{Summary: o.summary, Requests: o.Offline.Records(), Source: o.source, Limits: o.limits, Hold: o.hold && o.lost == "", Aborted: o.lost != "",
 		Stuck: o.stuck, Interrupted: o.Interrupted}, nil
 }
 

@@ -2,6 +2,7 @@ package sweepcmd
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -81,7 +82,11 @@ func cell(r *result, key string) string {
 	if !ok || v == nil {
 		return ""
 	}
-	return fmt.Sprint(v)
+	if text, ok := v.(string); ok {
+		return text
+	}
+	text, _ := json.Marshal(v) // it was read as JSON
+	return string(text)
 }
 
 // figure returns a figure of a row for people.
@@ -162,8 +167,8 @@ func (s *sweep) table(w io.Writer, rows []*result) {
 		names = append(names, o.describe())
 	}
 	fmt.Fprintf(w, "\n* %d of %d runs are beaten by no other in %s\n", len(best), len(rows), strings.Join(names, " and "))
-	if len(rows) < len(s.plans) {
-		fmt.Fprintf(w, "interrupted: %d of %d runs were done\n", len(rows), len(s.plans))
+	if len(rows) < len(s.points) {
+		fmt.Fprintf(w, "interrupted: %d of %d runs were done\n", len(rows), len(s.points))
 	}
 	told := map[string]bool{}
 	for _, r := range rows {

@@ -10,12 +10,15 @@ import (
 	"mockbench/engine/report/page"
 )
 
+// pageRows is how many runs the table of a page has, besides those of the front.
+const pageRows = 2000
+
 // page returns the sweep as a document.
 func (s *sweep) page(rows []*result) page.Page {
 	best := front(rows, s.objectives)
 	p := page.Page{Title: "Sweep", Subtitle: replaycmd.CommandLine("sweep", s.args)}
-	if len(rows) < len(s.plans) {
-		p.Verdict, p.Failed = fmt.Sprintf("interrupted: %d of %d runs were done", len(rows), len(s.plans)), true
+	if len(rows) < len(s.points) {
+		p.Verdict, p.Failed = fmt.Sprintf("interrupted: %d of %d runs were done", len(rows), len(s.points)), true
 	}
 	if len(s.objectives) > 1 {
 		p.Sections = append(p.Sections, page.Section{Heading: "Pareto front",
@@ -27,6 +30,9 @@ func (s *sweep) page(rows []*result) page.Page {
 	head, lines := s.lines(rows)
 	t := &page.Table{Head: head, Caption: "A star marks the Pareto front, a cross a run that keeps not all limits or was not possible."}
 	for i, line := range lines {
+		if i >= pageRows && !best[rows[i].run] {
+			continue
+		}
 		row := page.Row{Cells: line}
 		switch {
 		case best[rows[i].run]:
@@ -35,6 +41,9 @@ func (s *sweep) page(rows []*result) page.Page {
 			row.Mark = page.Bad
 		}
 		t.Rows = append(t.Rows, row)
+	}
+	if n := len(rows) - len(t.Rows); n > 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf("%d further runs are in the CSV and JSONL files alone", n))
 	}
 	p.Sections = append(p.Sections, page.Section{Heading: "Runs", Table: t})
 	return p

@@ -1,6 +1,7 @@
 package sweepcmd
 
 import (
+	"slices"
 	"strings"
 
 	"mockbench/engine/report"
@@ -46,18 +47,17 @@ func parseObjectives(texts []string) (list []objective, err error) {
 // front returns the rows that no other row beats: that is as good in all objectives and better in one. Rows that failed,
 // lack one of the figures or completed nothing are left out.
 func front(rows []*result, objectives []objective) (best map[int]bool) {
-	best = map[int]bool{}
+	var unbeaten []*result
 	for _, r := range rows {
-		if !eligible(r, objectives) {
+		if !eligible(r, objectives) || slices.ContainsFunc(unbeaten, func(o *result) bool { return beats(o, r, objectives) }) {
 			continue
 		}
-		beaten := false
-		for _, other := range rows {
-			beaten = beaten || eligible(other, objectives) && beats(other, r, objectives)
-		}
-		if !beaten {
-			best[r.run] = true
-		}
+		unbeaten = slices.DeleteFunc(unbeaten, func(o *result) bool { return beats(r, o, objectives) })
+		unbeaten = append(unbeaten, r)
+	}
+	best = map[int]bool{}
+	for _, r := range unbeaten {
+		best[r.run] = true
 	}
 	return best
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"mockbench/cmd/mockbench/replaycmd"
 	"mockbench/engine/spawn"
 )
 
@@ -32,10 +33,10 @@ func (p *pool) run(ctx context.Context, jobs int) error {
 	defer stop()
 	p.began, p.told = time.Now(), time.Now()
 	if len(p.done) > 0 && p.tell != nil {
-		p.tell(fmt.Sprintf("%d of %d runs are in the journal", len(p.done), len(p.plans)))
+		p.tell(fmt.Sprintf("%d of %d runs are in the journal", len(p.done), len(p.points)))
 	}
 	var group sync.WaitGroup
-	for range min(jobs, len(p.plans)) {
+	for range min(jobs, len(p.points)) {
 		group.Add(1)
 		spawn.Go("sweep", func() {
 			defer group.Done()
@@ -57,10 +58,10 @@ func (p *pool) run(ctx context.Context, jobs int) error {
 func (p *pool) take(ctx context.Context) (run int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.next < len(p.plans) && p.done[p.next] != nil {
+	for p.next < len(p.points) && p.done[p.next] != nil {
 		p.next++
 	}
-	if ctx.Err() != nil || p.next == len(p.plans) {
+	if ctx.Err() != nil || p.next == len(p.points) {
 		return 0, false
 	}
 	p.next++
@@ -69,9 +70,7 @@ func (p *pool) take(ctx context.Context) (run int, ok bool) {
 
 // one does a run and notes it, unless it was cut short.
 func (p *pool) one(ctx context.Context, i int) error {
-	plan := p.plans[i]
-	p.plans[i] = nil // its memory goes with the run
-	out, failure := plan.Run(ctx, 1)
+	out, failure := runReplay(ctx, p.commands[i], 1)
 	if ctx.Err() != nil || failure == nil && out.Interrupted {
 		return nil
 	}
@@ -86,12 +85,21 @@ func (p *pool) one(ctx context.Context, i int) error {
 	}
 	p.done[i] = r
 	p.fresh++
-	if p.tell != nil && (time.Since(p.told) >= p.a.progress || len(p.done) == len(p.plans)) {
+	if p.tell != nil && (time.Since(p.told) >= p.a.progress || len(p.done) == len(p.points)) {
 		p.told = time.Now()
-		left := time.Since(p.began) / time.Duration(p.fresh) * time.Duration(len(p.plans)-len(p.done))
-		p.tell(fmt.Sprintf("%d of %d runs, about %s to go", len(p.done), len(p.plans), left.Round(time.Second)))
+		left := time.Since(p.began) / time.Duration(p.fresh) * time.Duration(len(p.points)-len(p.done))
+		p.tell(fmt.Sprintf("%d of %d runs, about %s to go", len(p.done), len(p.points), left.Round(time.Second)))
 	}
 	return nil
+}
+
+// runReplay does a replay on so many cores.
+func runReplay(ctx context.Context, args []string, cores int) (*replaycmd.Result, error) {
+	p, err := replaycmd.NewPlan(args)
+	if err != nil {
+		return nil, err
+	}
+	return p.Run(ctx, cores)
 }
 
 // rows returns the outcomes in the order of the runs.

@@ -13,8 +13,9 @@ import (
 // Words for how a run ended.
 const (
 	statusOK     = "ok"
-	statusFailed = "failed" // a limit does not hold
-	statusError  = "error"  // the fleet could not go on, or the run could not be made
+	statusFailed = "failed"  // a limit does not hold
+	statusLost   = "aborted" // by a limit that was lost: the figures are of a part of the run
+	statusError  = "error"   // the fleet could not go on, or the run could not be made
 )
 
 // unsteady are figures that depend on the machine: rows leave them out, so that a sweep that is repeated gives the same
@@ -41,6 +42,8 @@ func newResult(run int, targets []target, values []string, r *replaycmd.Result, 
 		status = statusError
 	case r.Stuck != nil:
 		status, failure = statusError, r.Stuck
+	case r.Aborted:
+		status = statusLost
 	case !r.Hold:
 		status = statusFailed
 	}

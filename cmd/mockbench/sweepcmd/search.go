@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"mockbench/cmd/mockbench/replaycmd"
 	"mockbench/engine/report"
 	"mockbench/engine/report/limits"
 	"mockbench/engine/spawn"
@@ -20,9 +19,9 @@ import (
 type search struct {
 	a        *tuning
 	target   target
-	values   []string // the one that is wanted most first
-	plans    []*replaycmd.Plan
-	commands [][]string
+	values   []string   // the one that is wanted most first
+	commands [][]string // of mockbench replay, by value; all have been checked
+	warnings []string
 	limits   []limits.Limit
 	jobs     int
 	began    time.Time
@@ -133,8 +132,7 @@ func (s *search) one(ctx context.Context, i, cores int) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	out, failure := s.plans[i].Run(ctx, cores)
-	s.plans[i] = nil
+	out, failure := runReplay(ctx, s.commands[i], cores)
 	if ctx.Err() != nil || failure == nil && out.Interrupted {
 		return nil
 	}

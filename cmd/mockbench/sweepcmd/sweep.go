@@ -124,10 +124,10 @@ type sweep struct {
 	targets    []target
 	objectives []objective
 	points     [][]string // values of the parameters, by run
-	plans      []*replaycmd.Plan
-	commands   [][]string // of mockbench replay, by run
-	inputs     []string   // files that runs read
-	limited    bool       // there are limits
+	commands   [][]string // of mockbench replay, by run; all have been checked
+	warnings   []string
+	inputs     []string // files that runs read
+	limited    bool     // there are limits
 }
 
 func run(args []string, stdout, stderr io.Writer) (int, error) {
@@ -200,7 +200,7 @@ func newSweep(f *pflag.FlagSet, a *arguments) (*sweep, error) {
 	return s, s.plan(b, runs)
 }
 
-// plan makes the plans of all runs, the last parameter the fastest to change.
+// plan checks all runs, the last parameter the fastest to change.
 func (s *sweep) plan(b *base, runs int) error {
 	for i := range runs {
 		values, rest := make([]string, len(s.parameters)), i
@@ -212,7 +212,10 @@ func (s *sweep) plan(b *base, runs int) error {
 		if err != nil {
 			return err
 		}
-		s.points, s.plans, s.commands = append(s.points, values), append(s.plans, p), append(s.commands, args)
+		if i == 0 {
+			s.warnings = p.Warnings()
+		}
+		s.points, s.commands = append(s.points, values), append(s.commands, args)
 	}
 	return nil
 }
@@ -223,11 +226,11 @@ func (s *sweep) run(stdout, stderr io.Writer) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	j, done, err := openJournal(s.a.journal, name, len(s.plans))
+	j, done, err := openJournal(s.a.journal, name, len(s.points))
 	if err != nil {
 		return 0, err
 	}
-	for _, text := range s.plans[0].Warnings() {
+	for _, text := range s.warnings {
 		fmt.Fprintf(stderr, "warning: %s\n", text)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -265,7 +268,7 @@ func (s *sweep) status(rows []*result) int {
 		}
 	}
 	switch {
-	case len(rows) < len(s.plans):
+	case len(rows) < len(s.points):
 		return exitAborted
 	case errors == len(rows):
 		return exitError

@@ -87,7 +87,7 @@ func runTune(args []string, stdout, stderr io.Writer) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, text := range s.plans[0].Warnings() {
+	for _, text := range s.warnings {
 		fmt.Fprintf(stderr, "warning: %s\n", text)
 	}
 	if a.progress > 0 && !a.quiet && (f.Changed("progress") || isTerminal(stderr)) {
@@ -158,7 +158,10 @@ func newSearch(f *pflag.FlagSet, a *tuning) (*search, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.plans, s.commands = append(s.plans, p), append(s.commands, args)
+		if s.commands == nil {
+			s.warnings = p.Warnings()
+		}
+		s.commands = append(s.commands, args)
 	}
 	return s, nil
 }
