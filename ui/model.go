@@ -55,6 +55,7 @@ type Model struct {
 	sel     *worker   // nil if there is none
 	rank    int
 	pool    pool
+	past    past
 	spare   engine.Snapshot
 	looking bool // a snapshot is being taken
 	polling bool
@@ -218,7 +219,7 @@ func (m *Model) selectionChanged() {
 	if m.sel == nil || m.rank >= m.sel.Worker.Ranks() {
 		m.rank = 0
 	}
-	m.pool = pool{worker: m.sel, rank: m.rank}
+	m.pool, m.past = pool{worker: m.sel, rank: m.rank}, past{}
 	m.batch.back, m.batch.row, m.requests.cursor, m.host.row, m.blocks.info = 0, 0, 0, 0, blockInfo{}
 	m.blocks.prefixes.known, m.blocks.prefixes.row = false, 0
 	if m.tab == tabHost {

@@ -199,6 +199,7 @@ func (m *Model) snapshotTaken(msg snapshotMsg) tea.Cmd {
 		return nil
 	}
 	m.pool.take(&m.spare, m.frame, uint64(m.o.FPS))
+	m.past.keep(&m.pool.Snapshot)
 	m.arrest()
 	m.blocks.clamp(m)
 	m.dirty = true
@@ -307,6 +308,10 @@ func (m *Model) act(a keys.Action, key string) tea.Cmd {
 func (m *Model) panelKey(a keys.Action) tea.Cmd {
 	if a == keys.Back && m.filter.input.Value() != "" {
 		m.filter.input.SetValue("")
+		return nil
+	}
+	if a == keys.Back && m.batch.back > 0 {
+		m.batch.back, m.batch.row = 0, 0
 		return nil
 	}
 	switch m.tab {
