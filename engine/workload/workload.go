@@ -97,6 +97,20 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// WithoutDefaults returns options that came of these, with 0 again for what is as these left it out.
+func (o Options) WithoutDefaults(now Options) Options {
+	full := o.withDefaults()
+	for _, f := range []struct{ now, given, full *int }{
+		{&now.MaxInFlight, &o.MaxInFlight, &full.MaxInFlight}, {&now.MaxPrompt, &o.MaxPrompt, &full.MaxPrompt},
+		{&now.Turns, &o.Turns, &full.Turns}, {&now.Burst, &o.Burst, &full.Burst},
+	} {
+		if *f.now == *f.full {
+			*f.now = *f.given
+		}
+	}
+	return now
+}
+
 // Counts are the requests of a load so far.
 type Counts struct {
 	Submitted int // handed to a worker

@@ -112,6 +112,7 @@ func (p *program) asProfile(s knobs.Setup) *profiles.Profile {
 	var load *profiles.Load
 	if p.s.Load != nil {
 		load = &profiles.Load{Options: s.Load, Routing: s.Policy, Router: s.Model}
+		load.Options = p.s.Load.WithoutDefaults(load.Options)
 		load.Seed, load.Requests = 0, 0
 	}
 	out := profiles.New(&launch, load)
