@@ -93,7 +93,7 @@ func (s Store) Read(name string) ([]byte, Source, error) {
 	if source.Path == "" {
 		source.Path = name
 	}
-	data, err := os.ReadFile(source.Path)
+	data, err := ReadFile(source.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, source, fmt.Errorf("no profile %q, there are: %s; anything else is a file", name, strings.Join(s.Names(), ", "))
 	}

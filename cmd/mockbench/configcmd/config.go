@@ -70,7 +70,7 @@ func check(files []string, stdout, stderr io.Writer) (status int) {
 
 // checkFile takes a file for JSON if its name ends so or its text starts with a brace, and for a profile otherwise.
 func checkFile(name string) error {
-	text, err := os.ReadFile(name)
+	text, err := profiles.ReadFile(name)
 	if err == nil && (filepath.Ext(name) == ".json" || bytes.HasPrefix(bytes.TrimSpace(text), []byte{'{'})) {
 		return settings.CheckJSON(name, text)
 	}

@@ -3,7 +3,6 @@ package replaycmd
 import (
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -138,7 +137,7 @@ func read(flag, text string) ([]byte, error) {
 		}
 		return []byte(text), nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := profiles.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}

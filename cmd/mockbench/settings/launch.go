@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 
@@ -78,7 +77,7 @@ func (r *resolver) fromFile(path string) (*profiles.Object, error) {
 	if strings.HasPrefix(strings.TrimSpace(path), "{") {
 		return nil, &engine.SettingError{Setting: "--extra-engine-args", Kind: engine.KindType, Given: "JSON text", Allowed: "must be the name of a file that holds it"}
 	}
-	data, err := os.ReadFile(path)
+	data, err := profiles.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("--extra-engine-args: %w", err)
 	}
@@ -341,7 +340,7 @@ func descriptor(text string) (*profiles.Object, error) {
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return profiles.ParseJSON("descriptor", []byte(text))
 	}
-	data, err := os.ReadFile(text)
+	data, err := profiles.ReadFile(text)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
@@ -237,7 +236,7 @@ func (r *resolver) loadAware(o *profiles.Object) {
 
 // policyFile reads the router section of a policy file over the flags.
 func (r *resolver) policyFile(o *profiles.Object, path string) error {
-	data, err := os.ReadFile(path)
+	data, err := profiles.ReadFile(path)
 	if err != nil {
 		return err
 	}
