@@ -219,7 +219,7 @@ func (m *Model) drawStates(a grid.Area, rows []*engine.RequestState, first int) 
 		}
 		t.Row(a, y+1, style, grid.Clean(r.Request.Label), m.phaseName(r.Phase),
 			strconv.Itoa(r.Computed)+"/"+strconv.Itoa(total), strconv.Itoa(r.Cached), strconv.Itoa(r.Blocks),
-			span(math.Max(0, float64(m.clock-r.Since))))
+			span(m.since(r.Since)))
 		m.drawProgress(a.Rows(y+1, 1), t, len(runColumns), r.Computed, r.Request.PromptLen(), total)
 	}
 	return first

@@ -277,7 +277,7 @@ func (p *blocksPanel) cellText(v mapView, n int) string {
 }
 
 func (p *blocksPanel) age(m *Model) string {
-	return span(math.Max(0, float64(m.clock-p.info.Since)))
+	return span(m.since(p.info.Since))
 }
 
 func (p *blocksPanel) owners(limit int) string {

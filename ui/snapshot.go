@@ -17,6 +17,11 @@ type pool struct {
 	fading bool                    // evictions are shown
 }
 
+// since returns the ms that have passed at the selected rank, whose steps go ahead of the clock.
+func (m *Model) since(t engine.Time) float64 {
+	return max(float64(max(m.clock, m.pool.Time)-t), 0)
+}
+
 // take lays a new snapshot over the evictions that are still shown, and leaves the old one in s. The evictions of the
 // first snapshot may be old: they are not shown.
 func (p *pool) take(s *engine.Snapshot, frame, fade uint64) {

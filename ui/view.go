@@ -44,7 +44,7 @@ func (m *Model) draw() {
 	case tabOverview:
 		m.overview.draw(m)
 	case tabBlocks:
-		m.blocks.draw(m)
+		m.drawBlocks()
 	case tabHost:
 		m.host.draw(m)
 	case tabBatch:
@@ -248,7 +248,8 @@ func (m *Model) drawFooter(a grid.Area) {
 	}
 }
 
-// fitting leaves out hints until the rest fits a width: the last ones first, but not how to get help and out.
+// fitting leaves out hints until the rest fits a width: first what is useful in any panel, then the last ones, but not how
+// to get help and out.
 func fitting(list []keys.Binding, width int) []keys.Binding {
 	for {
 		used := 0
@@ -258,6 +259,11 @@ func fitting(list []keys.Binding, width int) []keys.Binding {
 		i := len(list) - 3
 		if used <= width+2 || i < 0 {
 			return list
+		}
+		for k, b := range list {
+			if b.Action == keys.Export || b.Action == keys.Save || b.Action == keys.Baseline {
+				i = k
+			}
 		}
 		list = slices.Delete(list, i, i+1)
 	}

@@ -20,7 +20,7 @@ func (m *Model) waitText(r *engine.RequestState) string {
 	default:
 		return ""
 	}
-	text := fmt.Sprintf("%s at %s for %s", m.phaseName(r.Phase), m.sel.rankName(m.rank), span(max(float64(m.clock-r.Since), 0)))
+	text := fmt.Sprintf("%s at %s for %s", m.phaseName(r.Phase), m.sel.rankName(m.rank), span(m.since(r.Since)))
 	if why != "" {
 		text += ": " + why
 	}

@@ -2,8 +2,10 @@ package report
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -19,7 +21,7 @@ func WriteJSON(w io.Writer, r Report) error {
 }
 
 // WriteFile writes a report as JSON to a file, to stdout if path is "-". A regular file appears complete or not at all, a
-// link stays a link, a device or pipe is written to; missing folders are made.
+// link stays a link, a device or pipe is written to; no folder is made.
 func WriteFile(path string, stdout io.Writer, r Report) error {
 	return WriteTo(path, stdout, func(w io.Writer) error { return WriteJSON(w, r) })
 }
@@ -75,8 +77,8 @@ func create(path string) (*pending, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s is a folder, must be a file", path)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return nil, err
+	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the folder %s does not exist", filepath.Dir(path))
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	return &pending{File: f, target: path}, err

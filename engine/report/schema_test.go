@@ -115,7 +115,7 @@ func hasType(types, value any) bool {
 func violations(t *testing.T, r Report) []string {
 	t.Helper()
 	s, root := loadSchema(t)
-	path := filepath.Join(t.TempDir(), "folder", "report.json")
+	path := filepath.Join(t.TempDir(), "report.json")
 	if err := WriteFile(path, nil, r); err != nil {
 		t.Fatal(err)
 	}
