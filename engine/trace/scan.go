@@ -2,7 +2,6 @@ package trace
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -258,8 +257,12 @@ func (s *scanner) float() float64 {
 	if s.err != nil {
 		return 0
 	}
-	x, err := strconv.ParseFloat(string(text), 64)
-	if err != nil && !(errors.Is(err, strconv.ErrRange) && !math.IsInf(x, 0)) || !validNumber(text) {
+	if !validNumber(text) {
+		s.fail("column %d: %s is not a number", s.at-len(text)+1, text)
+		return 0
+	}
+	x := decimal(text)
+	if math.IsInf(x, 0) {
 		s.fail("column %d: %s is not a number", s.at-len(text)+1, text)
 	}
 	return x

@@ -144,14 +144,15 @@ func (s *Scheduler) reusable(q *sequence, matched int) int {
 	return matched
 }
 
-// next returns the request that is admitted next: a received one whose KV has arrived goes before the queue, but not
-// before a preempted one, unless destinations wait for room. Those hold the whole queue back.
+// next returns the request that is admitted next. While destinations wait for room, only those go on whose KV has arrived.
 func (s *Scheduler) next() *sequence {
 	head := s.waiting.head
-	if q := s.handoffs.next(); q != nil && (head == nil || !head.preempted || len(s.handoffs.pending) > 0) {
-		return q
+	if len(s.handoffs.pending) > 0 {
+		if q := s.waiting.firstReceived(); q != nil {
+			return q
+		}
 	}
-	if s.host == nil {
+	if s.host == nil || head != nil && head.place == destinationReady {
 		return head
 	}
 	if s.cfg.Role == engine.DecodeRole {
@@ -192,6 +193,7 @@ func (s *Scheduler) enterRunning(q *sequence, cached int) {
 	switch q.place {
 	case destinationReady:
 		s.handoffs.leave(q)
+		s.waiting.remove(q)
 	case inDeferred:
 		s.host.deferred.remove(q)
 	default:

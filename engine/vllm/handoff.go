@@ -13,21 +13,11 @@ type handoffs struct {
 	byID       map[engine.ID]*sequence
 	pending    []*sequence    // destinations without room, in order
 	reserved   []*sequence    // destinations with room, in order of reservation, until they run
-	arriving   engine.Moments // prompt lengths of all destinations that do not run yet
+	arriving   engine.Moments // prompt lengths of all destinations whose KV has not arrived
 	generation uint64         // moves on when room may have appeared
 
 	steps  []engine.Handoff // what the last command let through
 	events kv.Events        // KV events of the last command between passes
-}
-
-// next returns the first destination whose KV has arrived.
-func (h *handoffs) next() *sequence {
-	for _, q := range h.reserved {
-		if q.place == destinationReady {
-			return q
-		}
-	}
-	return nil
 }
 
 // holding returns the number of handoffs that keep blocks for another rank, or for KV that is on its way.
@@ -43,7 +33,9 @@ func (h *handoffs) holding() (n int) {
 // leave takes out a destination that has room.
 func (h *handoffs) leave(q *sequence) {
 	h.reserved = without(h.reserved, q)
-	h.arriving.Remove(q.prompt)
+	if q.place == destinationHeld {
+		h.arriving.Remove(q.prompt)
+	}
 }
 
 // command prepares for what a command may tell.
@@ -137,7 +129,7 @@ func (s *Scheduler) Reserve(r *engine.Request, handoff engine.ID, now engine.Tim
 		s.forget(q)
 		return engine.CommandResult{}, err
 	}
-	q.handoff, q.place = handoff, destinationPending
+	q.handoff, q.place, q.received = handoff, destinationPending, true
 	s.handoffs.byID[handoff] = q
 	s.handoffs.pending = append(s.handoffs.pending, q)
 	s.handoffs.arriving.Add(q.prompt)
@@ -203,7 +195,9 @@ func (s *Scheduler) Activate(handoff engine.ID, now engine.Time) engine.CommandR
 	}
 	q.computed, q.allocated = q.prompt, q.prompt
 	s.publish(q, 0, q.prompt/s.blockSize)
+	s.handoffs.arriving.Remove(q.prompt)
 	q.place, q.since = destinationReady, now
+	s.waiting.insertReceived(q)
 	return s.applied(nil, false)
 }
 

@@ -141,6 +141,7 @@ func (s *Scheduler) stop(q *sequence) {
 		s.running = without(s.running, q)
 	case destinationReady:
 		s.handoffs.leave(q)
+		s.waiting.remove(q)
 	}
 	if len(q.units) > 0 {
 		s.handoffs.generation++
@@ -161,7 +162,7 @@ func without(list []*sequence, q *sequence) []*sequence {
 
 // Ready implements engine.Scheduler.
 func (s *Scheduler) Ready() bool {
-	return s.waiting.n > 0 || len(s.running) > 0 || s.handoffs.next() != nil || s.host != nil && s.host.deferred.ready > 0
+	return s.waiting.n > 0 || len(s.running) > 0 || s.host != nil && s.host.deferred.ready > 0
 }
 
 // Drained implements engine.Scheduler.

@@ -47,7 +47,8 @@ type sequence struct {
 	cached   int      // tokens reused at first admission
 	since    engine.Time
 
-	handoff engine.ID
+	handoff  engine.ID
+	received bool // its prompt is computed by another rank
 	source  bool   // is held after its last token
 	refused uint64 // generation in which it got no room, as a pending destination
 
