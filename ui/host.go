@@ -202,12 +202,19 @@ func queueDelay(now, then *feed.Lane, latency, bytes, limit float64) float64 {
 	return max((now.Wait-then.Wait)/n-own, 0)
 }
 
-// drawHits draws where prompt tokens came from since the start.
+// hitSeconds is the time over which hits are counted: short enough to show soon what a changed setting does.
+const hitSeconds = 20
+
+// drawHits draws where prompt tokens came from lately.
 func (p *hostPanel) drawHits(m *Model, a grid.Area) {
-	t := &m.sel.totals
-	device, host := float64(t.ReusedTokens-t.HostTokens), float64(t.HostTokens)
-	all := float64(t.PromptTokens)
+	var device, host, all float64
+	for n := m.shownCols - hitSeconds*columnsPerSecond; n < m.shownCols; n++ {
+		if c := m.sel.at(n); c != nil {
+			device, host, all = device+float64(c.device), host+float64(c.host), all+float64(c.prompt)
+		}
+	}
 	a.Text(0, 0, "prompts", theme.Bold)
+	a.Text(0, 1, fmt.Sprintf("last %d s", hitSeconds), theme.Dim)
 	bar := a.Sub(grid.Rect{X: 11, Y: 0, W: a.W() - 11, H: 1})
 	if all == 0 {
 		bar.Text(0, 0, "none yet", theme.Dim)

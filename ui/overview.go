@@ -264,14 +264,15 @@ func (p *overviewPanel) drawLatency(m *Model) {
 	if m.o.Sides != nil {
 		title += " of A"
 	}
-	if m.window.Seconds > 0 {
+	switch {
+	case m.baseline.set:
+		title += " against " + clockText(m.baseline.at)
+	case m.window.Seconds > 0:
 		title += ", last " + decimals(m.window.Seconds, 0) + " s"
 	}
-	if !math.IsNaN(m.window.Goodput) && m.window.Seconds > 0 {
-		title += ", goodput " + percent(m.window.Goodput, 1)
-	}
-	if m.baseline.set {
-		title += " against " + clockText(m.baseline.at)
+	good := ", goodput " + percent(m.window.Goodput, 1)
+	if !math.IsNaN(m.window.Goodput) && m.window.Seconds > 0 && len(title+good) <= m.layout.rect[boxLatency].W-5 {
+		title += good
 	}
 	a := m.boxed(boxLatency, title).Inset(1, 0)
 	if m.o.Window == nil {

@@ -31,6 +31,8 @@ type column struct {
 	ms                float64 // simulated time
 	copied            float64 // bytes between device and host, both ways
 	resident          int     // blocks in the host tier at the end
+
+	prompt, device, host int // prompt tokens of first admissions; found on the device and in the host tier
 }
 
 // pass is one kept pass with its requests, if they were asked for.
@@ -130,6 +132,8 @@ func (w *worker) closeColumn(n int, clock engine.Time) {
 		budget: now.Budget - then.Budget, preempted: int(now.Preemptions - then.Preemptions),
 		tokens: int(now.OutputTokens - then.OutputTokens), used: used(w.load()),
 		ms: float64(clock - w.closed.clock), copied: float64(copied) * float64(w.blockBytes()), resident: resident(&now.Host),
+		prompt: int(now.PromptTokens - then.PromptTokens), host: int(now.HostTokens - then.HostTokens),
+		device: int(now.ReusedTokens-now.HostTokens) - int(then.ReusedTokens-then.HostTokens),
 	}
 	w.closed = sample{w.totals, clock}
 }
