@@ -193,27 +193,42 @@ func TestStartRefuses(t *testing.T) {
 func TestStartupTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := Options{Name: "w0", Engine: fixedTiming(8, 1, 1), Ranks: 1, Clock: NewClock(1), Startup: time.Hour}
-		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-		defer stop()
-		before := time.Now()
-		if _, err := Start(ctx, o); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
+		begin := time.Now()
+		w := startOf(t, o)
+		served, err := w.Submit(Request{Prompt: make([]uint32, 4), MaxOutput: 1, Rank: -1})
+		if err != nil {
+			t.Fatal(err)
 		}
-		equal(t, "time until ctx", time.Since(before), time.Minute)
+		left, err := w.Submit(Request{Prompt: make([]uint32, 4), MaxOutput: 1, Rank: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left.Cancel()
+		_, end, err := left.Take(t.Context(), nil)
+		equal(t, "end of the request whose client left", end, Cancelled)
+		equal(t, "time until it ended", time.Since(begin), 0)
+		tokens, _, err := served.Take(t.Context(), nil)
+		if err != nil || len(tokens) != 1 {
+			t.Fatalf("got %d tokens, %v", len(tokens), err)
+		}
+		equal(t, "time until the first token", time.Since(begin), time.Hour+time.Millisecond)
+		w.Close()
+
+		begin = time.Now()
+		w = startOf(t, o)
+		w.Close()
+		equal(t, "time until a worker that starts is closed", time.Since(begin), 0)
 	})
-	o := Options{Name: "w0", Engine: fixedTiming(8, 1, 1), Ranks: 1, Clock: NewClock(1), Startup: 20 * time.Millisecond}
-	before := time.Now()
-	w, err := Start(context.Background(), o)
+}
+
+// startOf starts a worker that waits with timers of the Go runtime alone, which follow a test's clock.
+func startOf(t *testing.T, o Options) *Worker {
+	t.Helper()
+	group, err := backend.NewGroup(o.Engine, 0, o.Ranks)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close()
-	if took := time.Since(before); took < o.Startup {
-		t.Errorf("started after %v", took)
-	}
-	equal(t, "name", w.Name(), "w0")
-	equal(t, "ranks", w.Ranks(), 1)
-	equal(t, "blocks", w.Config().NumGPUBlocks, 8)
+	return start(o, group, newRuntimeAlarm())
 }
 
 // The draws of a worker follow from the seed in its configuration alone.

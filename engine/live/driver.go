@@ -60,6 +60,9 @@ func newDriver(w *Worker, group *engine.Group, a alarm) *driver {
 
 // loop runs until the worker is closed.
 func (d *driver) loop() {
+	if !d.startup() {
+		return
+	}
 	for {
 		d.advance()
 		if !d.serve() {
@@ -83,6 +86,24 @@ func (d *driver) loop() {
 			d.await(d.time, d.w.mail.work)
 		}
 	}
+}
+
+// startup lets the worker's start-up time pass. Requests wait meanwhile; other mail is read. It reports false if the
+// worker was closed.
+func (d *driver) startup() bool {
+	if d.w.o.Startup == 0 {
+		return true
+	}
+	t := time.NewTimer(d.w.o.Startup)
+	defer t.Stop()
+	for d.serve() {
+		select {
+		case <-t.C:
+			return true
+		case <-d.w.mail.urgent:
+		}
+	}
+	return false
 }
 
 // rest waits for mail or for the next internal event of the engine.

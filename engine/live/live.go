@@ -28,8 +28,8 @@ type Options struct {
 	Ranks   int           // data-parallel size
 	Seed    uint64        // request ids derive from it
 	Clock   *Clock
-	NoDelay bool // do not sleep for modelled time
-	Startup time.Duration
+	NoDelay bool            // do not sleep for modelled time
+	Startup time.Duration   // wall time before the first pass; requests wait
 	Readers []engine.Reader // called in order by the worker's goroutine; must not block
 	Stalled func(Stall)     // called once a stall, by the worker's goroutine; may be nil
 

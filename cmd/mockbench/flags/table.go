@@ -48,7 +48,7 @@ var engineFlags = []*Flag{
 	{Name: "--decode-speedup-ratio", Kind: Float, Arg: "X", Default: "1.0", Group: GroupEngine,
 		Field: "engine.decode_speedup_ratio", Help: "Divide decode times by this as well; 0 means no simulated delay."},
 	{Name: "--startup-time", Kind: Float, Arg: "SECONDS", Group: GroupEngine, Field: "startup_time",
-		Help: "Time a worker needs before it can serve; it is registered afterwards."},
+		Help: "Time a worker needs before it can serve; it is registered at once, and requests wait."},
 	{Name: "--data-parallel-size", Kind: Int, Arg: "N", Group: GroupEngine, Field: "dp_size", Help: "Ranks of a worker (1)."},
 
 	{Name: "--num-host-blocks", InEngine: true, Kind: Int, Arg: "N", Group: GroupHost, Help: "Host (G2) blocks of a rank; switches offload on."},
