@@ -134,6 +134,7 @@ func TestWrongFiles(t *testing.T) {
 		{"isl,ttft_ms,itl_ms\n1,2,3\n1,2\n", "m.csv:3: wrong number of fields"},
 		{"isl,ttft_ms,itl_ms\n1,2,\"3\n", "m.csv:"},
 		{"isl,ttft_ms,itl_ms\n100,5,3\n200,,3\n", "TTFT must be measured for at least 2"},
+		{strings.Repeat("isl", 6<<20), "m.csv: is longer than 16 MiB"},
 		{"isl,ttft_ms,itl_ms\n100,5,3\n200,6,\n", "ITL must be measured for at least 2"},
 	} {
 		write(t, "m.csv", c.text)
@@ -260,8 +261,9 @@ func TestEndpointErrors(t *testing.T) {
 		"data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n\n": "has no usage",
 		"data: [DONE]\n\n": "has no text",
 		"data: {\"error\":{\"message\":\"too\\nlong\"}}\n\n": "holds an error",
-		"data: hello\n\n": "not a stream of chat completion chunks",
-		"status":          "status 400 Bad Request: no room",
+		"data: hello\n\n":                     "not a stream of chat completion chunks",
+		"data: " + strings.Repeat("a", 2<<20): "a line of more than 1 MiB",
+		"status":                              "status 400 Bad Request: no room",
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
 			if body == "status" {

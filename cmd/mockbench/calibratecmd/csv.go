@@ -1,15 +1,16 @@
 package calibratecmd
 
 import (
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 
+	"mockbench/profiles"
 	"mockbench/profiles/calibration"
 )
 
@@ -30,12 +31,11 @@ var columns = map[string]string{
 
 // readCSV reads measurements. ignored are columns without a meaning.
 func readCSV(path string) (samples []calibration.Sample, ignored []string, err error) {
-	f, err := os.Open(path)
+	data, err := profiles.ReadFile(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer f.Close()
-	r := csv.NewReader(f)
+	r := csv.NewReader(bytes.NewReader(data))
 	r.Comment, r.TrimLeadingSpace, r.ReuseRecord = '#', true, true
 	head, err := r.Read()
 	if err != nil {

@@ -137,6 +137,8 @@ func (a *answer) read(r io.Reader) error {
 		}
 	}
 	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("the answer has a line of more than %d MiB", mostLineBytes>>20)
 	case err != nil:
 		return fmt.Errorf("the answer broke off: %w", err)
 	case len(a.chunks) == 0:
