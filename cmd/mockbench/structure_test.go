@@ -19,7 +19,6 @@ var allowed = map[string][]string{
 	"profiles":  {"engine", "kv"},
 	"ui":        {"engine", "kv"},
 	"cmd":       {"ui", "transport", "profiles", "engine", "kv"},
-	"mocker":    {"cmd", "transport", "profiles", "engine", "kv"},
 	"docs":      {},
 	"interop":   {"ui", "transport", "profiles", "engine", "kv", "cmd"},
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"mockbench/mocker"
+	"mockbench/cmd/mocker"
 )
 
 const mooncake = `{"timestamp": 0, "input_length": 600, "output_length": 4, "hash_ids": [1, 2]}

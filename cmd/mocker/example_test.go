@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"mockbench/cmd/mocker"
 	"mockbench/engine/live"
-	"mockbench/mocker"
 	"mockbench/profiles"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"mockbench/cmd/mocker"
 	"mockbench/engine/goldentest"
-	"mockbench/mocker"
 	"mockbench/profiles"
 )
 

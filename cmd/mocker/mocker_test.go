@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"mockbench/cmd/mockbench/flags"
+	"mockbench/cmd/mocker"
 	"mockbench/engine"
-	"mockbench/mocker"
 )
 
 // records returns how many workers are registered below a folder.
