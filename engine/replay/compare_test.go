@@ -217,6 +217,11 @@ func compareRoutes(t *testing.T, rows []any, records []map[string]any) {
 	}
 }
 
+// rowKey tells the requests of a case apart.
+func rowKey(r map[string]any) string {
+	return fmt.Sprint(r["session_id"], r["request_id"], r["turn_index"], r["input_length"], r["arrival_time_ms"])
+}
+
 // compareRows compares parts of records in the order of the report.
 func compareRows(t *testing.T, c *recorded, records []map[string]any) {
 	t.Helper()
@@ -226,7 +231,7 @@ func compareRows(t *testing.T, c *recorded, records []map[string]any) {
 		t.Fatalf("%d records, want %d", len(records), len(rows))
 	}
 	order := func(a, b map[string]any) int {
-		return strings.Compare(fmt.Sprint(a["session_id"], a["request_id"], a["turn_index"]), fmt.Sprint(b["session_id"], b["request_id"], b["turn_index"]))
+		return strings.Compare(rowKey(a), rowKey(b))
 	}
 	slices.SortStableFunc(rows, order)
 	slices.SortStableFunc(records, order)

@@ -41,24 +41,50 @@ func TestGoldenReplayFormats(t *testing.T) {
 	decode(t, goldenFile(t, "replay", "formats.json"), &cases)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "trace.jsonl")
+			name := "trace.jsonl"
 			if c.Input.Args.Format == string(trace.Weka) {
-				path = filepath.Join(t.TempDir(), "f.json") // the ids of Weka requests derive from the name
+				name = "f.json" // the ids of Weka requests derive from the name
 			}
-			text := []byte(c.Input.Raw)
-			for _, row := range c.Input.Rows {
-				text = append(append(text, row...), '\n')
-			}
-			if err := os.WriteFile(path, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			r, err := c.run(t, path)
+			r, err := c.run(t, c.file(t, name))
 			if err != nil {
 				t.Fatal(err)
 			}
 			compareRun(t, &c, r, nil)
 		})
 	}
+}
+
+// TestRecordedHandoffs compares disaggregated runs in which something is short: decode blocks, slots or batch tokens.
+func TestRecordedHandoffs(t *testing.T) {
+	var cases []recorded
+	decode(t, fileOf(t, filepath.Join("..", "..", "testdata", "golden", "replay", "handoffs.json")), &cases)
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			r, err := c.run(t, c.file(t, "trace.jsonl"))
+			if c.Expect.Error != "" {
+				checkStuck(t, err, c.Expect.Error)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareRun(t, &c, r, nil)
+		})
+	}
+}
+
+// file writes the trace of a case that holds it.
+func (c *recorded) file(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	text := []byte(c.Input.Raw)
+	for _, row := range c.Input.Rows {
+		text = append(append(text, row...), '\n')
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func TestGoldenReplaySynthetic(t *testing.T) {

@@ -427,7 +427,7 @@ func (s *sim) checkStuck() error {
 		return nil
 	}
 	if _, ok := s.source.next(); ok && s.o.disaggregated() {
-		return nil // an arrival may pass the stuck worker by on the other pool's side
+		return nil // the others may still be served, so the reference goes on
 	}
 	e := &StuckError{Kind: NoEffect, At: s.now, Remaining: s.flying, Disaggregated: s.o.disaggregated(), Worker: stuck.name(0), Hint: stuck.hint}
 	if h := e.Hint.Head; h != nil {

@@ -77,7 +77,12 @@ type arguments struct {
 // goldenFile reads a file of an area, compressed or not.
 func goldenFile(t testing.TB, area, name string) []byte {
 	t.Helper()
-	path := filepath.Join(goldentest.Dir(t, area), name)
+	return fileOf(t, filepath.Join(goldentest.Dir(t, area), name))
+}
+
+// fileOf reads a file, compressed or not.
+func fileOf(t testing.TB, path string) []byte {
+	t.Helper()
 	data, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
 		var f *os.File
