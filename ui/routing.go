@@ -1,10 +1,9 @@
 package ui
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
+	"strings"
 
 	"mockbench/engine/router"
 	"mockbench/ui/grid"
@@ -85,35 +84,61 @@ func (m *Model) drawDecision(a grid.Area, d *router.Decision, columns int, all b
 		return
 	}
 	winner := &d.Candidates[d.Choice]
-	order := make([]*router.Candidate, len(d.Candidates))
-	for i := range order {
-		order[i] = &d.Candidates[i]
-	}
-	if !all {
-		slices.SortStableFunc(order, func(x, y *router.Candidate) int {
-			switch winner {
-			case x:
-				return -1
-			case y:
-				return 1
-			}
-			return cmp.Compare(x.Cost, y.Cost)
-		})
-	}
 	a.Text(0, 0, grid.Cut(grid.Clean(d.Label), routeID-1), theme.Plain)
-	for i := range min(columns, len(order)) {
-		c, style := order[i], theme.Plain
-		text := fmt.Sprintf("%d/%6s", c.OverlapBlocks, decimals(c.Cost, 1))
+	draw := func(i int, c *router.Candidate) {
+		overlap, style := strconv.Itoa(c.OverlapBlocks)+"/", theme.Plain
+		var text string
 		switch {
-		case all && c == winner:
-			text, style = "*"+text, theme.Selected
 		case !all:
-			text = m.rankName(c) + " " + fmt.Sprintf("%d/%s", c.OverlapBlocks, decimals(c.Cost, 0))
+			text = m.rankName(c) + " " + overlap + decimals(c.Cost, 0)
+		case c == winner:
+			text, style = "*"+overlap+padded(decimals(c.Cost, 1), 6), theme.Selected
+		default:
+			text = overlap + padded(decimals(c.Cost, 1), 6)
 		}
 		a.Right(routeID+routeCandidate*(i+1)-1, 0, text, style)
 	}
+	if all {
+		for i := range min(columns, len(d.Candidates)) {
+			draw(i, &d.Candidates[i])
+		}
+	} else {
+		for i, c := range cheapest(d, columns) {
+			draw(i, c)
+		}
+	}
 	a.Text(a.W()-routeWinner-routeWhy, 0, m.rankName(winner), theme.Selected)
 	a.Text(a.W()-routeWhy, 0, grid.Cut(d.Why, routeWhy), theme.Plain)
+}
+
+// cheapest returns the winner of a decision and then the others by cost, n in all. A few of many are picked faster than
+// all are sorted.
+func cheapest(d *router.Decision, n int) []*router.Candidate {
+	if n < 1 {
+		return nil
+	}
+	best := make([]*router.Candidate, 1, n)
+	best[0] = &d.Candidates[d.Choice]
+	for i := range d.Candidates {
+		c := &d.Candidates[i]
+		if c == best[0] || len(best) == n && (n == 1 || c.Cost >= best[n-1].Cost) {
+			continue
+		}
+		if len(best) < n {
+			best = append(best, c)
+		}
+		at := len(best) - 1
+		for ; at > 1 && best[at-1].Cost > c.Cost; at-- {
+			best[at] = best[at-1]
+		}
+		best[at] = c
+	}
+	return best
+}
+
+// padded returns a text with blanks in front, at least width columns wide.
+func padded(text string, width int) string {
+	return strings.Repeat(" ", max(width-len(text), 0)) + text
 }
 
 // rankName returns the name of a candidate's worker, with its rank if workers have several.
