@@ -63,7 +63,8 @@ func newPlayer(t Tape) *player {
 
 // options replaces everything that belongs to a run.
 func (p *player) options(o Options) Options {
-	o.Fleet, o.Clock, o.Status, o.ReadOnly = p.sources, p, func() Status { return read(p, func() Status { return p.state.status }) }, true
+	o.Fleet, o.Clock, o.ReadOnly = p.sources, p, true
+	o.Status = func() Status { return read(p, func() Status { return p.state.status }) }
 	o.Load, o.Router, o.Limits, o.Save, o.Drain = nil, nil, nil, nil, nil
 	if p.about.Window {
 		o.Window = func() Window { return read(p, func() Window { return p.state.window }) }
@@ -226,7 +227,8 @@ type playedWorker struct {
 
 func newPlayedWorker(p *player, name string, ranks int) *playedWorker {
 	return &playedWorker{player: p, feed: NewFeed(ranks), name: name, config: engine.DefaultConfig(engine.VLLM),
-		shots: make([]*engine.Snapshot, ranks), told: make([]*engine.Snapshot, ranks), trees: make([]*engine.PrefixTree, ranks)}
+		shots: make([]*engine.Snapshot, ranks), told: make([]*engine.Snapshot, ranks),
+		trees: make([]*engine.PrefixTree, ranks)}
 }
 
 // play hands over what happened until a time, all of it if the moment is over.

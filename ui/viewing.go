@@ -249,7 +249,8 @@ func (m *Model) viewKey(a keys.Action) tea.Cmd {
 		if m.sel == nil {
 			return nil
 		}
-		return m.find(Query{From: p.Now(), Back: a == keys.StepBack, Worker: m.fleetIndex(m.sel), Rank: m.rank}, "pass of "+m.selName())
+		q := Query{From: p.Now(), Back: a == keys.StepBack, Worker: m.fleetIndex(m.sel), Rank: m.rank}
+		return m.find(q, "pass of "+m.selName())
 	case keys.NextMarker, keys.PrevMarker:
 		p.Pause()
 		return m.find(Query{From: p.Now(), Back: a == keys.PrevMarker, Markers: true}, m.lost().noun+" or changed setting")

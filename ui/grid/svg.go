@@ -60,7 +60,8 @@ func (l Look) on(paper, ink int16) (out painted) {
 func run(b *strings.Builder, x, y int, cells []Cell, l painted) {
 	left, width := float64(x)*cellWidth, float64(len(cells))*cellWidth
 	if l.filled {
-		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n", left, y*cellHeight, width, cellHeight, rgb(l.BG))
+		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n",
+			left, y*cellHeight, width, cellHeight, rgb(l.BG))
 	}
 	var text strings.Builder
 	for _, c := range cells {
@@ -75,7 +76,8 @@ func run(b *strings.Builder, x, y int, cells []Cell, l painted) {
 	if l.Bold {
 		weight = ` font-weight="bold"`
 	}
-	fmt.Fprintf(b, `<text x="%.1f" y="%d" fill="%s"%s xml:space="preserve" textLength="%.1f">`, left, y*cellHeight+baseline, rgb(l.FG), weight, width)
+	fmt.Fprintf(b, `<text x="%.1f" y="%d" fill="%s"%s xml:space="preserve" textLength="%.1f">`,
+		left, y*cellHeight+baseline, rgb(l.FG), weight, width)
 	_ = xml.EscapeText(b, []byte(text.String())) // a strings.Builder never fails
 	b.WriteString("</text>\n")
 }

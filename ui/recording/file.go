@@ -97,8 +97,8 @@ func appendBlock(dst []byte, head blockHead, payload []byte) []byte {
 
 func parseHead(b []byte) blockHead {
 	le := binary.LittleEndian
-	return blockHead{length: le.Uint32(b), sum: le.Uint32(b[4:]), first: timeOf(le.Uint64(b[8:])), last: timeOf(le.Uint64(b[16:])),
-		moments: le.Uint32(b[24:]), flags: flags(le.Uint32(b[28:]))}
+	return blockHead{length: le.Uint32(b), sum: le.Uint32(b[4:]),
+		first: timeOf(le.Uint64(b[8:])), last: timeOf(le.Uint64(b[16:])), moments: le.Uint32(b[24:]), flags: flags(le.Uint32(b[28:]))}
 }
 
 // appendPreamble appends what stands before the first block.

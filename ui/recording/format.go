@@ -107,8 +107,9 @@ func (c *coder) mark(m *feed.Mark) {
 }
 
 func (c *coder) totals(t *feed.Totals) {
-	for _, v := range []*uint64{&t.Passes, &t.Preemptions, &t.Finished, &t.Rejected, &t.New, &t.Cached, &t.Decode, &t.OutputTokens,
-		&t.PromptTokens, &t.ReusedTokens, &t.HostTokens, &t.Host.Evicted, &t.Host.Refused, &t.Host.Unfitting, &t.Events, &t.Stored, &t.Removed} {
+	for _, v := range []*uint64{&t.Passes, &t.Preemptions, &t.Finished, &t.Rejected, &t.New, &t.Cached, &t.Decode,
+		&t.OutputTokens, &t.PromptTokens, &t.ReusedTokens, &t.HostTokens, &t.Host.Evicted, &t.Host.Refused,
+		&t.Host.Unfitting, &t.Events, &t.Stored, &t.Removed} {
 		c.uvarint(v)
 	}
 	c.float(&t.Budget)

@@ -49,7 +49,8 @@ func FuzzMoment(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file = appendBlock(file, blockHead{last: maxTime, moments: max(uint32(moments), 1), flags: flagAlone}, zip.EncodeAll(plain, nil))
+		head := blockHead{last: maxTime, moments: max(uint32(moments), 1), flags: flagAlone}
+		file = appendBlock(file, head, zip.EncodeAll(plain, nil))
 		r, err := Read(bytes.NewReader(file), int64(len(file)))
 		if err != nil {
 			t.Fatal(err)

@@ -131,7 +131,8 @@ func (r *Recording) index(take func(int) ([]byte, error), at *int64) (why string
 			r.End = nil
 			return "a damaged end"
 		}
-	case !(b.last >= b.first) || !(b.first >= 0) || b.last > maxTime || b.moments == 0 || n > 0 && !(b.first >= r.segments[n-1].last):
+	case !(b.last >= b.first) || !(b.first >= 0) || b.last > maxTime || b.moments == 0 ||
+		n > 0 && !(b.first >= r.segments[n-1].last):
 		return "a block of an impossible time"
 	case b.flags&flagAlone != 0:
 		r.segments = append(r.segments, segment{[]block{b}, b.first, b.last})

@@ -159,7 +159,8 @@ func (r *Recorder) Dropped() (n uint64) {
 func (r *Recorder) sample(end bool) error {
 	now := r.run.Clock.Now()
 	m := &r.now
-	*m = ui.Moment{Parts: m.Parts[:0], At: max(now, r.last), Alone: r.count%aloneEvery == 0, Speed: r.run.Clock.Speed(), Paused: r.run.Clock.Paused()}
+	*m = ui.Moment{Parts: m.Parts[:0], At: max(now, r.last), Alone: r.count%aloneEvery == 0,
+		Speed: r.run.Clock.Speed(), Paused: r.run.Clock.Paused()}
 	shots, rest := end || r.count%shotsEvery == 0, end || r.count%restEvery == 0
 	still := now == r.last && !m.Alone
 	for i, x := range r.fleet {
@@ -325,7 +326,7 @@ func Setup(load ui.Load, place ui.Router, limits ui.Limits) func() knobs.Setup {
 func (r *Recorder) Told() string {
 	text := fmt.Sprintf("%d bytes", r.w.Size())
 	if n := r.Dropped(); n > 0 {
-		text += fmt.Sprintf(", %d passes, KV events and moments of requests were missed because they came faster than they could be taken in", n)
+		text += fmt.Sprintf(", %d passes, KV events and moments of requests missed: they came too fast", n)
 	}
 	return text
 }

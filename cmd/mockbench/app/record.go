@@ -58,7 +58,8 @@ func (p *program) record(j *job) (*tape, error) {
 	if p.s.Record == "" {
 		return nil, nil
 	}
-	h := recording.Header{Program: "mockbench " + flags.ReferenceVersion, Started: time.Now(), Mode: "live", Model: j.model, Backend: p.engineText(),
+	h := recording.Header{Program: "mockbench " + flags.ReferenceVersion, Started: time.Now(), Mode: "live",
+		Model: j.model, Backend: p.engineText(),
 		NoDelay: noDelay(p.s), Routing: j.routing != nil, Window: true, Sides: j.rival != nil, Settings: os.Args[1:]}
 	var fleet []recording.Source
 	for i := range j.fleet.taps {

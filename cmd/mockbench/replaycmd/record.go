@@ -23,7 +23,7 @@ func (a *arguments) checkScreen() error {
 		return &flags.UsageError{Text: "--record: must be a file, got -"}
 	}
 	if a.screen && !ui.Available(os.Stdin, os.Stdout) {
-		return &flags.UsageError{Text: "--screen: needs a terminal on stdin and stdout; --record FILE and mockbench view FILE do without"}
+		return &flags.UsageError{Text: "--screen: needs a terminal on stdin and stdout; --record FILE, then mockbench view, do not"}
 	}
 	if a.record != "" {
 		if err := report.CheckFile(a.record); err != nil {
@@ -52,7 +52,8 @@ func (j *job) openTape(args []string) (*tape, error) {
 	t.header = recording.Header{Program: "mockbench " + flags.ReferenceVersion, Started: time.Now(), Mode: "replay",
 		Model: "replay", Backend: string(o.Workers.Engine.Backend), Settings: args}
 	if o.Decode.Workers > 0 {
-		t.header.Backend = fmt.Sprintf("%s %d prefill + %d decode", o.Decode.Engine.Backend, o.Prefill.Workers, o.Decode.Workers)
+		t.header.Backend = fmt.Sprintf("%s %d prefill + %d decode", o.Decode.Engine.Backend, o.Prefill.Workers,
+			o.Decode.Workers)
 	}
 	t.slo = knobs.SLO{TTFT: j.a.ttft, ITL: j.a.itl, E2E: j.a.e2e}
 	o.Observer = t

@@ -65,8 +65,9 @@ func FlagSet() *pflag.FlagSet {
 const usageLine = "usage: mockbench view FILE [flags]\n"
 
 func helpText() string {
-	return "Open a recording in the screen, with a time slider. Recordings are made with --record.\n\n" + usageLine + "\nFlags:\n" +
-		FlagSet().FlagUsages() + "\nExit status: 0 done, also if the end of the recording is missing, 1 it cannot be read, 2 wrong command line.\n"
+	return "Open a recording in the screen, with a time slider. Recordings are made with --record.\n\n" + usageLine +
+		"\nFlags:\n" + FlagSet().FlagUsages() +
+		"\nExit status: 0 done, also if the end of the recording is missing, 1 it cannot be read, 2 wrong command line.\n"
 }
 
 // Main runs the command and returns its exit status. args are those after the word view.
@@ -191,7 +192,8 @@ func (a *arguments) draw(r *recording.Recording, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	g, err := ui.Show(Options(r), theme.New(theme.Colors256, a.light, true), a.panel, engine.Time(a.at.Seconds()*1000), w, h)
+	th := theme.New(theme.Colors256, a.light, true)
+	g, err := ui.Show(Options(r), th, a.panel, engine.Time(a.at.Seconds()*1000), w, h)
 	if err != nil {
 		return err
 	}
