@@ -51,6 +51,8 @@ func (w badWorker) Block(rank int, n int32) (engine.BlockInfo, error) {
 	return w.Worker.Block(rank, n)
 }
 
+func (w badWorker) Tune(engine.Tuning) (func() error, error) { panic("tune panic") }
+
 func (w badWorker) Ranks() int {
 	if w.asked.Load() {
 		panic("draw panic")
@@ -63,7 +65,7 @@ func child(mode string) int {
 		fmt.Println("usage")
 		return 0
 	}
-	f := uitest.NewFleet(2, 2048)
+	f := uitest.NewFleet(4, 2048)
 	o := f.Options()
 	spawn.Go("load", func() {
 		for range time.Tick(20 * time.Millisecond) {
@@ -82,6 +84,16 @@ func child(mode string) int {
 		source := f.Workers()[0].Source()
 		source.Worker = badWorker{f.Workers()[0], new(atomic.Bool)}
 		o.Fleet = func() []ui.Source { return []ui.Source{source} }
+	case "knob panic":
+		source := f.Workers()[0].Source()
+		source.Worker = badWorker{f.Workers()[0], new(atomic.Bool)}
+		o.Fleet = func() []ui.Source { return []ui.Source{source} }
+	case "comparison panic":
+		o = f.Compared(o)
+		o.Sides = func() [2]ui.Side { panic("sides panic") }
+	case "comparison":
+		o = f.Compared(o)
+		o.Drain = func(context.Context, func(ui.Draining)) { time.Sleep(100 * time.Millisecond) }
 	case "plain":
 		o.Plain = true
 	case "drain":
@@ -247,12 +259,20 @@ func TestQuitRestoresTheTerminal(t *testing.T) {
 
 func TestPanicsRestoreTheTerminal(t *testing.T) {
 	for mode, text := range map[string]string{"goroutine panic": "panic in event publisher: publisher panic",
-		"command panic": "panic in screen figures: status panic", "draw panic": "panic in screen: draw panic"} {
+		"command panic": "panic in screen figures: status panic", "draw panic": "panic in screen: draw panic",
+		"knob panic": "panic in screen: tune panic", "comparison panic": "panic in screen figures: sides panic"} {
 		t.Run(mode, func(t *testing.T) {
 			x := runChild(t, mode, 200, 60)
-			if mode == "draw panic" {
+			switch mode {
+			case "draw panic":
 				x.wait("the screen", x.shows("[1 Over"))
 				x.master.WriteString("2")
+			case "knob panic":
+				x.wait("the screen", x.shows("[1 Over"))
+				x.master.WriteString("9+")
+			case "comparison panic":
+				x.wait("the screen", x.shows("[1 Over"))
+				x.master.WriteString("6")
 			}
 			x.ends(spawn.ExitPanic)
 			x.wait("the report", func() bool { return strings.Contains(x.output(), text) })
@@ -267,13 +287,19 @@ func TestPanicsRestoreTheTerminal(t *testing.T) {
 
 func TestSignalsRestoreTheTerminal(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
-		t.Run(s.String(), func(t *testing.T) {
-			x := runChild(t, "drain", 80, 24)
-			x.wait("the screen", x.shows("[1 Over]"))
-			x.cmd.Process.Signal(s)
-			x.ends(10)
-			x.restored()
-		})
+		for _, c := range []struct{ mode, keys, shows string }{
+			{"drain", "", "[1 Over]"}, {"drain", "9\r12", "[9 Knobs]"}, {"comparison", "6", "B against A"}, {"drain", "?", "in every panel"},
+		} {
+			t.Run(s.String()+" "+c.mode+" "+c.shows, func(t *testing.T) {
+				x := runChild(t, c.mode, 80, 24)
+				x.wait("the screen", x.shows("[1 Over]"))
+				x.master.WriteString(c.keys)
+				x.wait("the panel", x.shows(c.shows))
+				x.cmd.Process.Signal(s)
+				x.ends(10)
+				x.restored()
+			})
+		}
 	}
 }
 
