@@ -9,11 +9,11 @@ import (
 )
 
 // coder writes values to a buffer or reads them from it. Each type has one function that names its fields in the order
-// of the format, for both ways.
+// of the format, for both ways. Writing leaves the values alone: workers may be reading them.
 type coder struct {
 	reading bool
 	data    []byte // written so far, or what is left to read
-	err     error  // of reading; everything after it reads as zero
+	err     error  // everything after it reads as zero
 	spare   int    // blocks that may still be unpacked
 
 	last   engine.Time // the time before, which the next one is written relative to
@@ -44,7 +44,9 @@ func (c *coder) fail() {
 	if c.err == nil {
 		c.err = errFormat
 	}
-	c.data = nil
+	if c.reading {
+		c.data = nil
+	}
 }
 
 // take reads n bytes; fewer are an error.
@@ -93,16 +95,22 @@ func num[T integer](c *coder, v *T) {
 func count[T integer](c *coder, v *T) {
 	if num(c, v); *v < 0 {
 		c.fail()
-		*v = 0
+		set(c, v, 0)
+	}
+}
+
+// set gives a value that is read.
+func set[T any](c *coder, v *T, x T) {
+	if c.reading {
+		*v = x
 	}
 }
 
 // small is an integer of a type with few values, below limit.
 func small[T ~uint8](c *coder, v *T, limit int) {
-	num(c, v)
-	if int(*v) >= limit {
+	if num(c, v); int(*v) >= limit {
 		c.fail()
-		*v = 0
+		set(c, v, 0)
 	}
 }
 
@@ -112,7 +120,7 @@ func (c *coder) bool(v *bool) {
 		x = 1
 	}
 	small(c, &x, 2)
-	*v = x == 1
+	set(c, v, x == 1)
 }
 
 // hash is eight bytes, the lowest first.
@@ -130,7 +138,7 @@ func (c *coder) hash(v *uint64) {
 func (c *coder) float(v *float64) {
 	bits := math.Float64bits(*v)
 	c.hash(&bits)
-	*v = math.Float64frombits(bits)
+	set(c, v, math.Float64frombits(bits))
 }
 
 // time is a time whose bits are told by what differs from those of the time before, so that equal times take one byte.
@@ -138,8 +146,8 @@ func (c *coder) time(v *engine.Time) {
 	last := math.Float64bits(float64(c.last))
 	bits := math.Float64bits(float64(*v)) ^ last
 	c.uvarint(&bits)
-	*v = engine.Time(math.Float64frombits(bits ^ last))
-	c.last = *v
+	c.last = engine.Time(math.Float64frombits(bits ^ last))
+	set(c, v, c.last)
 }
 
 func (c *coder) string(v *string) {
@@ -219,14 +227,14 @@ func (c *coder) label(v *string) (n int) {
 	num(c, &n)
 	switch {
 	case n >= 0 && n < len(l.names):
-		*v = l.names[n]
+		set(c, v, l.names[n])
 	case n == len(l.names):
 		c.string(v)
 		l.number[*v] = n
 		l.names = append(l.names, *v)
 	default:
 		c.fail()
-		*v = ""
+		set(c, v, "")
 	}
 	return n
 }

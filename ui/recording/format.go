@@ -189,7 +189,7 @@ func (c *coder) decision(d *router.Decision) {
 	list(c, &d.Candidates, (*coder).candidate)
 	if d.Choice < 0 || d.Choice >= max(len(d.Candidates), 1) {
 		c.fail()
-		d.Choice = 0
+		set(c, &d.Choice, 0)
 	}
 	c.string(&d.Why)
 }

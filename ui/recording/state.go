@@ -37,7 +37,7 @@ func (c *coder) requests(worker int, b *feed.Batch) {
 			}
 			c.item(&it, before, now)
 			if c.err != nil {
-				f.Items = k
+				set(c, &f.Items, k)
 				break
 			}
 			if c.reading {
@@ -64,9 +64,11 @@ func (c *coder) item(it *feed.Item, before, now map[string]position) {
 func relative(c *coder, v *int, base int) {
 	d := *v - base
 	num(c, &d)
-	if *v = d + base; *v < 0 {
+	if x := d + base; x >= 0 {
+		set(c, v, x)
+	} else {
 		c.fail()
-		*v = 0
+		set(c, v, 0)
 	}
 }
 
@@ -153,7 +155,7 @@ func (c *coder) state(r *engine.RequestState) {
 	optional(c, &r.Request, (*coder).request)
 	if r.Request == nil {
 		c.fail()
-		r.Request = &engine.Request{}
+		set(c, &r.Request, &engine.Request{})
 	}
 	small(c, &r.Phase, int(engine.PhaseLoading)+1)
 	for _, v := range []*int{&r.Computed, &r.Length, &r.Generated, &r.Cached, &r.Blocks} {

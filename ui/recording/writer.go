@@ -85,7 +85,10 @@ func (w *Writer) Add(m *ui.Moment) error {
 			}
 		}
 	}
-	if w.code.moment(m); len(w.code.data) >= largeBlock {
+	if w.code.moment(m); w.err == nil {
+		w.err = w.code.err
+	}
+	if len(w.code.data) >= largeBlock {
 		return w.Flush()
 	}
 	return w.err
