@@ -53,6 +53,9 @@ const (
 	// retry is how long a load waits, in wall time, after a request that no worker took.
 	retry = 100 * time.Millisecond
 
+	// usualOutput is for how many tokens of an answer there is room from the start.
+	usualOutput = 1 << 12
+
 	// backlog is how many simulated milliseconds of arrivals are made up for after a time without any.
 	backlog = 1000
 )
@@ -262,7 +265,7 @@ func (t *Target) free(q *Request) {
 
 // take takes the answer of a request to its end; it cancels the request if ctx ends before.
 func (t *Target) take(ctx context.Context, q *Request, s *live.Stream) ([]live.Token, live.End) {
-	tokens, end, err := collect(ctx, s, make([]live.Token, 0, q.MaxOutput))
+	tokens, end, err := collect(ctx, s, make([]live.Token, 0, min(q.MaxOutput, usualOutput)))
 	if err != nil {
 		s.Cancel()
 		tokens, end, _ = collect(context.WithoutCancel(ctx), s, tokens)

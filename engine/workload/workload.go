@@ -53,10 +53,24 @@ const (
 	DefaultMaxPrompt   = 8192
 )
 
+// mostTokens bounds lengths, since requests are made in memory: no context is that long.
+const mostTokens = 10_000_000
+
 // Validate returns a *engine.SettingError for the first setting that is out of range.
 func (o Options) Validate() error {
 	wrong := func(setting string, given any, allowed string) error {
 		return &engine.SettingError{Setting: "workload." + setting, Kind: engine.KindRange, Given: fmt.Sprint(given), Allowed: allowed}
+	}
+	for _, s := range []struct {
+		name   string
+		tokens int
+	}{
+		{"prompt_mean", o.PromptMean}, {"prompt_spread", o.PromptSpread}, {"output_mean", o.OutputMean},
+		{"output_spread", o.OutputSpread}, {"prefix_length", o.PrefixLength},
+	} {
+		if s.tokens > mostTokens {
+			return wrong(s.name, s.tokens, fmt.Sprintf("must be at most %d", mostTokens))
+		}
 	}
 	for _, s := range []struct {
 		name       string

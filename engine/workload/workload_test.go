@@ -134,6 +134,9 @@ func TestWrongOptions(t *testing.T) {
 		"workload.prompt_mean":  func(o *Options) { o.PromptMean = 0 },
 		"workload.prefix_share": func(o *Options) { o.PrefixShare = 1.1 },
 		"workload.think_time":   func(o *Options) { o.ThinkTime = -1 },
+
+		"workload.output_mean":   func(o *Options) { o.OutputMean = 1 << 40 }, // would take all memory
+		"workload.prefix_length": func(o *Options) { o.PrefixLength = mostTokens + 1 },
 	} {
 		o := Demo(1)
 		change(&o)
