@@ -1,6 +1,7 @@
 package sweepcmd
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -47,44 +48,57 @@ func parseObjectives(texts []string) (list []objective, err error) {
 // front returns the rows that no other row beats: that is as good in all objectives and better in one. Rows that failed,
 // lack one of the figures or completed nothing are left out.
 func front(rows []*result, objectives []objective) (best map[int]bool) {
-	var unbeaten []*result
+	var all []candidate
 	for _, r := range rows {
-		if !eligible(r, objectives) || slices.ContainsFunc(unbeaten, func(o *result) bool { return beats(o, r, objectives) }) {
+		if c, ok := newCandidate(r, objectives); ok {
+			all = append(all, c)
+		}
+	}
+	// A run can be beaten only by one that comes before it in this order, and equal ones are neighbours.
+	slices.SortFunc(all, func(a, b candidate) int { return slices.Compare(b.merits, a.merits) })
+	best = map[int]bool{}
+	var unbeaten [][]float64
+	for i, c := range all {
+		if i > 0 && slices.Equal(c.merits, all[i-1].merits) {
+			best[c.run] = best[all[i-1].run]
 			continue
 		}
-		unbeaten = slices.DeleteFunc(unbeaten, func(o *result) bool { return beats(r, o, objectives) })
-		unbeaten = append(unbeaten, r)
+		best[c.run] = !slices.ContainsFunc(unbeaten, func(m []float64) bool { return noWorse(m, c.merits) })
+		if best[c.run] {
+			unbeaten = append(unbeaten, c.merits)
+		}
 	}
-	best = map[int]bool{}
-	for _, r := range unbeaten {
-		best[r.run] = true
-	}
+	maps.DeleteFunc(best, func(_ int, good bool) bool { return !good })
 	return best
 }
 
-func eligible(r *result, objectives []objective) bool {
+// candidate is a run with its objectives, turned so that more is better.
+type candidate struct {
+	run    int
+	merits []float64
+}
+
+func newCandidate(r *result, objectives []objective) (c candidate, ok bool) {
 	if n, _ := r.number("completed_requests"); r.word("status") != statusOK || n == 0 {
-		return false
+		return c, false
 	}
+	c.run = r.run
 	for i := range objectives {
-		if _, ok := r.value(&objectives[i].Limit); !ok {
+		x, ok := r.value(&objectives[i].Limit)
+		if !ok {
+			return c, false
+		}
+		c.merits = append(c.merits, x*objectives[i].sign)
+	}
+	return c, true
+}
+
+// noWorse reports whether one run is at least as good as another in all objectives.
+func noWorse(a, b []float64) bool {
+	for i := range a {
+		if a[i] < b[i] {
 			return false
 		}
 	}
 	return true
-}
-
-func beats(a, b *result, objectives []objective) (better bool) {
-	for i := range objectives {
-		o := &objectives[i]
-		x, _ := a.value(&o.Limit)
-		y, _ := b.value(&o.Limit)
-		switch d := (x - y) * o.sign; {
-		case d < 0:
-			return false
-		case d > 0:
-			better = true
-		}
-	}
-	return better
 }
