@@ -33,7 +33,8 @@ func newFlags() (*pflag.FlagSet, *arguments) {
 	f := pflag.NewFlagSet("mockbench compare", pflag.ContinueOnError)
 	f.SortFlags = false
 	f.Usage = func() {}
-	f.StringArrayVar(&a.failOn, "fail-on", nil, "exit with 99 unless this holds, for example 'p99(ttft_ms) +5%'; repeatable `LIMIT`")
+	f.StringArrayVar(&a.failOn, "fail-on", nil,
+		"exit with 99 unless this holds, for example 'p99(ttft_ms) +5%'; repeatable `LIMIT`")
 	f.StringVar(&a.json, "json", "", "write all figures as JSON to this `FILE`, - is stdout")
 	f.StringVar(&a.html, "html", "", "write a page with plots to this `FILE`")
 	f.StringVar(&a.junit, "junit", "", "write the limits as JUnit test cases to this `FILE`, - is stdout")
@@ -52,8 +53,8 @@ func FlagSet() *pflag.FlagSet {
 const usageLine = "usage: mockbench compare A.json B.json [flags]\n"
 
 func helpText() string {
-	return "Put two reports side by side, of live runs or replays: what got better, what worse, and whether by more than chance.\n\n" + usageLine +
-		"\nFlags:\n" + FlagSet().FlagUsages() + `
+	return "Put two reports side by side, of live runs or replays: what got better, what worse, and whether by more than chance.\n\n" +
+		usageLine + "\nFlags:\n" + FlagSet().FlagUsages() + `
 Limits are FIGURE CHANGE, about B against A, or FIGURE OPERATOR NUMBER, about B alone:
   p99(ttft_ms) +5%           may rise by at most 5 % of its value in A
   completed_requests -0      must not fall
@@ -188,8 +189,8 @@ func (c *comparison) json(w io.Writer) error {
 		Notes         []string         `json:"notes"`
 		Figures       []delta.Line     `json:"figures"`
 		Limits        []limits.Outcome `json:"limits"`
-	}{report.SchemaVersion, "mockbench " + flags.ReferenceVersion, c.a.files[0], c.a.files[1], append([]string{}, c.notes...), c.lines,
-		c.outcomes}, "", "  ")
+	}{report.SchemaVersion, "mockbench " + flags.ReferenceVersion, c.a.files[0], c.a.files[1], append([]string{}, c.notes...),
+		c.lines, c.outcomes}, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,8 @@ func (c *comparison) visible(l *delta.Line) bool {
 	case c.a.all:
 		return true
 	case l.Metric != "":
-		return slices.Contains(shown, l.Statistic) && (l.Verdict != delta.Missing || l.Statistic == "mean" && l.Reason != "no samples")
+		return slices.Contains(shown, l.Statistic) &&
+			(l.Verdict != delta.Missing || l.Statistic == "mean" && l.Reason != "no samples")
 	case l.Verdict == delta.Missing:
 		return true
 	}

@@ -48,7 +48,8 @@ func (p *Plan) Run(ctx context.Context, cores int) (*Result, error) {
 		return nil, err
 	}
 	p.o = o
-	return &Result{Summary: o.summary, Requests: o.Offline.Records(), Source: o.source, Limits: o.limits, Hold: o.hold && o.lost == "", Aborted: o.lost != "",
+	return &Result{Summary: o.summary, Requests: o.Offline.Records(), Source: o.source, Limits: o.limits,
+		Hold: o.hold && o.lost == "", Aborted: o.lost != "",
 		Stuck: o.stuck, Interrupted: o.Interrupted}, nil
 }
 

@@ -22,7 +22,9 @@ type base struct {
 }
 
 // engineFlags are the flags with configurations of workers, by pool.
-var engineFlags = map[string]string{"": "extra-engine-args", "prefill": "prefill-engine-args", "decode": "decode-engine-args"}
+var engineFlags = map[string]string{
+	"": "extra-engine-args", "prefill": "prefill-engine-args", "decode": "decode-engine-args",
+}
 
 // newBase takes what belongs to the replay from a command line that has its flags beside others.
 func newBase(set *pflag.FlagSet, others map[string]bool) (*base, error) {

@@ -91,7 +91,8 @@ func (j *journal) read(path string, head journalHead, done map[int]*result) erro
 				return fmt.Errorf("%s is no journal of a sweep", path)
 			}
 			if h != head {
-				return fmt.Errorf("%s belongs to another sweep: its runs, its traces or the program differ; name another file or remove it", path)
+				return fmt.Errorf("%s belongs to another sweep: its runs, its traces or the program differ; "+
+					"name another file or remove it", path)
 			}
 		} else if err := entry(line, done, head.Runs); err != nil {
 			return fmt.Errorf("%s: %w", path, err)

@@ -28,7 +28,8 @@ func (s *sweep) page(rows []*result) page.Page {
 		p.Sections = append(p.Sections, page.Section{Heading: "Effect of " + s.targets[s.numeric()].name, Plots: plots})
 	}
 	head, lines := s.lines(rows)
-	t := &page.Table{Head: head, Caption: "A star marks the Pareto front, a cross a run that keeps not all limits or was not possible."}
+	t := &page.Table{Head: head, Caption: "A star marks the Pareto front, " +
+		"a cross a run that keeps not all limits or was not possible."}
 	for i, line := range lines {
 		if i >= pageRows && !best[rows[i].run] {
 			continue

@@ -20,7 +20,8 @@ const (
 
 // unsteady are figures that depend on the machine: rows leave them out, so that a sweep that is repeated gives the same
 // files.
-var unsteady = map[string]bool{"wall_time_ms": true, "processed_tokens_per_s": true, "processed_output_tokens_per_s": true}
+var unsteady = map[string]bool{"wall_time_ms": true, "processed_tokens_per_s": true,
+	"processed_output_tokens_per_s": true}
 
 // result is the outcome of a run in the form of its row: an object with the number of the run, its settings, how it ended
 // and its figures. It is kept as JSON text, which goes into the journal and the files as it is.

@@ -236,7 +236,8 @@ func (s *search) table(w io.Writer) {
 		}
 	}
 	if s.best < 0 {
-		fmt.Fprintf(w, "no value of %s from %s to %s keeps the objectives\n", s.target.name, s.values[0], s.values[len(s.values)-1])
+		fmt.Fprintf(w, "no value of %s from %s to %s keeps the objectives\n", s.target.name, s.values[0],
+			s.values[len(s.values)-1])
 		return
 	}
 	fmt.Fprintf(w, "%s=%s\n%s\n", s.target.name, s.values[s.best], s.commandLine())

@@ -89,7 +89,8 @@ func parseValues(spec string) (values []string, err error) {
 	case err == nil && parts[2][0] == '+' && step > 0:
 		next = func(i int) float64 { return low + float64(i)*step }
 	default:
-		return nil, fmt.Errorf("got step %q, must be x and a factor above 1 (from a positive start), or + and a number above 0", parts[2])
+		return nil, fmt.Errorf("got step %q, must be x and a factor above 1 (from a positive start), "+
+			"or + and a number above 0", parts[2])
 	}
 	for i := 0; ; i++ {
 		x := next(i)
@@ -123,7 +124,8 @@ func findTarget(flag, name string) (target, error) {
 	if slices.Contains(settings, t.path) {
 		return t, nil
 	}
-	return t, usage("%s: there is no flag of mockbench replay and no engine setting %q%s", flag, name, nearest(name, settings, known))
+	return t, usage("%s: there is no flag of mockbench replay and no engine setting %q%s", flag, name,
+		nearest(name, settings, known))
 }
 
 // nearest names what may have been meant.
@@ -151,8 +153,9 @@ func variable(name string) bool {
 }
 
 // ownOutputs are the flags of a single replay that say where its outcome goes. Those a sweep has too mean the sweep.
-var ownOutputs = map[string]bool{"report-json": true, "report-jsonl": true, "telemetry-jsonl": true, "telemetry-interval-ms": true,
-	"html": true, "junit": true, "table": true, "line": true, "quiet": true, "progress": true, "cores": true}
+var ownOutputs = map[string]bool{"report-json": true, "report-jsonl": true, "telemetry-jsonl": true,
+	"telemetry-interval-ms": true,
+	"html":                  true, "junit": true, "table": true, "line": true, "quiet": true, "progress": true, "cores": true}
 
 // settingNames returns the dotted names of all settings of a worker, those of its parts included.
 func settingNames() (names []string) {

@@ -44,12 +44,16 @@ type arguments struct {
 func newFlags() (*pflag.FlagSet, *arguments) {
 	a := &arguments{others: map[string]bool{}}
 	own := pflag.NewFlagSet("mockbench sweep", pflag.ContinueOnError)
-	own.StringArrayVar(&a.vary, "vary", nil, "a setting or flag and its values: `NAME=VALUES`; repeatable, all combinations are run")
-	own.StringArrayVar(&a.objectives, "objective", nil, "a `FIGURE` to weigh, for example 'p99(ttft_ms)' or 'max output_throughput_tok_s'; repeatable (p99(ttft_ms), gpu_hours)")
+	own.StringArrayVar(&a.vary, "vary", nil,
+		"a setting or flag and its values: `NAME=VALUES`; repeatable, all combinations are run")
+	own.StringArrayVar(&a.objectives, "objective", nil,
+		"a `FIGURE` to weigh, for example 'p99(ttft_ms)' or 'max output_throughput_tok_s'; "+
+			"repeatable (p99(ttft_ms), gpu_hours)")
 	own.StringVar(&a.csv, "csv", "", "write a row a run to this `FILE`, - is stdout")
 	own.StringVar(&a.jsonl, "jsonl", "", "write a row a run to this `FILE` as JSON, - is stdout")
 	own.StringVar(&a.html, "html", "", "write a page with plots to this `FILE`")
-	own.StringVar(&a.journal, "journal", "", "keep finished runs in this `FILE`; the same command goes on where it ended, even after kill -9")
+	own.StringVar(&a.journal, "journal", "",
+		"keep finished runs in this `FILE`; the same command goes on where it ended, even after kill -9")
 	own.IntVar(&a.jobs, "jobs", 0, "`number` of runs at a time (all cores)")
 	own.BoolVar(&a.dryRun, "dry-run", false, "check everything and print the command line of each run")
 	return joined(own, a), a
@@ -95,7 +99,8 @@ func ownUsages(f *pflag.FlagSet, names map[string]bool) string {
 
 func helpText() string {
 	f, a := newFlags()
-	return "Replay a load under all combinations of some settings, on all cores.\n\n" + usageLine + "\nFlags:\n" + ownUsages(f, a.others) + `
+	return "Replay a load under all combinations of some settings, on all cores.\n\n" +
+		usageLine + "\nFlags:\n" + ownUsages(f, a.others) + `
 All flags of mockbench replay that are about the run itself, and --fail-on, hold for every run.
 
 NAME is a flag of mockbench replay (num_workers, router_mode, request_rate ...) or an engine setting under its name in the
@@ -172,7 +177,7 @@ func newSweep(f *pflag.FlagSet, a *arguments) (*sweep, error) {
 			return nil, err
 		}
 		for _, before := range s.parameters {
-			if before.flag != "" && before.flag == p.flag || before.flag == "" && p.flag == "" && before.path == p.path && before.pool == p.pool {
+			if before.flag == p.flag && before.path == p.path && before.pool == p.pool {
 				return nil, usage("--vary: %s is varied twice", p.name)
 			}
 		}

@@ -33,10 +33,12 @@ type tuning struct {
 func newTuneFlags() (*pflag.FlagSet, *tuning) {
 	a := &tuning{arguments: arguments{others: map[string]bool{}}}
 	own := pflag.NewFlagSet("mockbench tune", pflag.ContinueOnError)
-	own.StringArrayVar(&a.slo, "slo", nil, "objectives to keep, for example 'ttft_p99<500ms,itl_p99<30ms'; repeatable `LIMITS`")
+	own.StringArrayVar(&a.slo, "slo", nil,
+		"objectives to keep, for example 'ttft_p99<500ms,itl_p99<30ms'; repeatable `LIMITS`")
 	own.StringVar(&a.minimise, "minimise", "", "the setting or flag whose smallest value is looked for: `NAME`")
 	own.StringVar(&a.maximise, "maximise", "", "the setting or flag whose largest value is looked for: `NAME`")
-	own.StringVar(&a.span, "range", "", "the `VALUES` to choose from, as for mockbench sweep (1:64 for numbers of workers)")
+	own.StringVar(&a.span, "range", "",
+		"the `VALUES` to choose from, as for mockbench sweep (1:64 for numbers of workers)")
 	own.IntVar(&a.verify, "verify", 2, "`number` of values on each side of the result that are tried too")
 	own.StringVar(&a.json, "json", "", "write the result and all runs as JSON to this `FILE`, - is stdout")
 	own.IntVar(&a.jobs, "jobs", 0, "`number` of runs at a time (all cores)")
@@ -53,8 +55,8 @@ const tuneUsage = "usage: mockbench tune --slo LIMITS --minimise NAME TRACE... [
 
 func tuneHelp() string {
 	f, a := newTuneFlags()
-	return "Look for the smallest fleet, or the least or greatest value of a setting, with which a load keeps its objectives.\n\n" + tuneUsage +
-		"\nFlags:\n" + ownUsages(f, a.others) + `
+	return "Look for the smallest fleet, or the least or greatest value of a setting, with which a load keeps its objectives.\n\n" +
+		tuneUsage + "\nFlags:\n" + ownUsages(f, a.others) + `
 All flags of mockbench replay that are about the run itself hold for every run.
 
 The search halves the range again and again, which is right if every value that is easier than one that keeps the
