@@ -272,6 +272,9 @@ func (s *sim) complete(w *worker, records []*engine.Pass) error {
 func (s *sim) submit(p *pool, q *job) error {
 	t := &q.tickets[p.slot]
 	w := p.workers[t.Worker]
+	if s.o.send != nil {
+		return s.dispatch(w.id, t.Rank, q)
+	}
 	if w.running {
 		w.mail = append(w.mail, delivery{t.Rank, q})
 		w.publishLoad(t.Rank)

@@ -45,6 +45,8 @@ type Options struct {
 	// Stop looks now and then at the figures so far and cuts the run when it returns true; nil: none. Workers that do not
 	// depend on one another have figures of their own, and call it from several goroutines.
 	Stop func(*report.Offline) bool
+
+	send Send // workers of somebody else; nil: the fleet is simulated
 }
 
 // Pool is the workers of one role.

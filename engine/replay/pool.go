@@ -21,6 +21,7 @@ type pool struct {
 	workers []*worker
 	placer  placer
 	host    bool            // ranks have internal events
+	config  engine.Config   // of a worker
 	shared  *hostcache.Pool // host tier of all ranks, nil if there is none
 	gpus    int
 	seconds float64
@@ -55,6 +56,7 @@ func (s *sim) newPool(o *Pool, stage report.Stage, slot, first, workers int) (*p
 	cfg := o.Engine
 	cfg.EmitKVEvents = (s.o.Router != nil || s.o.Observer != nil) && stage != report.Decode
 	cfg.EmitKVTokenIDs = false
+	p.config = cfg
 	if h := cfg.HostOffload; h != nil && h.Scope == engine.ScopeShared {
 		if err := cfg.Validate(); err != nil {
 			return nil, err
@@ -62,15 +64,18 @@ func (s *sim) newPool(o *Pool, stage report.Stage, slot, first, workers int) (*p
 		p.shared = backend.NewSharedHost(cfg, max(o.TensorParallel, 1))
 	}
 	for id := first; id < first+workers; id++ {
-		group, err := backend.NewSharingGroup(cfg, uint64(id), p.ranks, p.shared)
-		if err != nil {
+		w := &worker{pool: p, id: id, rounds: -1}
+		p.workers = append(p.workers, w)
+		if s.o.send != nil {
+			continue
+		}
+		var err error
+		if w.group, err = backend.NewSharingGroup(cfg, uint64(id), p.ranks, p.shared); err != nil {
 			return nil, err
 		}
-		w := &worker{pool: p, id: id, group: group, rounds: -1}
 		for rank := 0; s.sampler != nil && rank < p.ranks; rank++ {
-			w.loads = append(w.loads, group.Rank(rank).Load())
+			w.loads = append(w.loads, w.group.Rank(rank).Load())
 		}
-		p.workers = append(p.workers, w)
 	}
 	p.placer = s.newPlacer(p, cfg, workers)
 	return p, nil

@@ -48,9 +48,9 @@ type sequence struct {
 	since    engine.Time
 
 	handoff  engine.ID
-	received bool // its prompt is computed by another rank
-	source  bool   // is held after its last token
-	refused uint64 // generation in which it got no room, as a pending destination
+	received bool   // its prompt is computed by another rank
+	source   bool   // is held after its last token
+	refused  uint64 // generation in which it got no room, as a pending destination
 
 	serial    uint64 // tells requests apart that a sequence served one after the other
 	sleeping  bool   // deferred until a transfer is complete

@@ -112,7 +112,7 @@ func newFlags() (*pflag.FlagSet, *arguments) {
 	f.StringVar(&a.prefillArgs, "prefill-engine-args", "", "engine configuration of prefill workers: `JSON` or @FILE")
 	f.StringVar(&a.decodeArgs, "decode-engine-args", "", "engine configuration of decode workers: `JSON` or @FILE")
 	f.StringVar(&a.profileData, "planner-profile-data", "", "measured pass times of all workers: NPZ file or a profiler's results directory (`PATH`)")
-	f.StringVar(&a.replayMode, "replay-mode", "offline", "`mode`: only offline, on simulated time")
+	f.StringVar(&a.replayMode, "replay-mode", "offline", "`mode`: offline, on simulated time, or online, on the wall clock with live workers")
 
 	f.StringVar(&a.routerMode, "router-mode", "round_robin", "`mode`: round_robin or kv_router")
 	f.StringVar(&a.routerConfig, "router-config", "", "settings of kv_router: `JSON` or @FILE")

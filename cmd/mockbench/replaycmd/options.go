@@ -62,15 +62,23 @@ func wrong(flag string, kind engine.Kind, given any, allowed string) error {
 
 func quoted(s string) string { return strconv.Quote(s) }
 
+// offlineOnly lists the flags that a replay on the wall clock does not know.
+var offlineOnly = []string{"prefill-engine-args", "decode-engine-args", "kv-event-lag-ms", "telemetry-jsonl", "telemetry-interval-ms",
+	"record", "screen", "cores"}
+
 // checkWords checks flags with a closed list of values, and what this build does not do.
 func (j *job) checkWords() error {
 	a := j.a
 	switch a.replayMode {
 	case "offline":
 	case "online":
-		return wrong("replay-mode", engine.KindUnsupported, a.replayMode, "replay on the wall clock is not supported by this build; use offline")
+		for _, flag := range offlineOnly {
+			if a.given(flag) {
+				return wrong("replay-mode", engine.KindConflict, a.replayMode, fmt.Sprintf("--%s needs simulated time: use offline", flag))
+			}
+		}
 	default:
-		return wrong("replay-mode", engine.KindUnknown, quoted(a.replayMode), "allowed: offline")
+		return wrong("replay-mode", engine.KindUnknown, quoted(a.replayMode), "allowed: offline, online")
 	}
 	if a.routerMode == "kv" { // as the frontend calls it
 		a.routerMode = "kv_router"

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"mockbench/cmd/mockbench/flags"
+	"mockbench/engine/online"
 	"mockbench/engine/replay"
 	"mockbench/engine/report"
 	"mockbench/engine/report/limits"
@@ -163,7 +164,7 @@ func (j *job) execute(ctx context.Context) (*outcome, error) {
 		j.options.Stop = look.stop
 	}
 	start := time.Now()
-	r, err := replay.Run(j.options)
+	r, err := j.replay()
 	var stuck *replay.StuckError
 	if err != nil && !errors.As(err, &stuck) {
 		return nil, err
@@ -183,6 +184,14 @@ func (j *job) execute(ctx context.Context) (*outcome, error) {
 	o.source = r.Offline.Source(o.summary, r.Unfinished)
 	o.limits, o.hold = limits.CheckAll(j.limits, o.source)
 	return o, nil
+}
+
+// replay runs what was loaded on the clock that was asked for.
+func (j *job) replay() (*replay.Result, error) {
+	if j.a.replayMode == "online" {
+		return online.Run(j.options)
+	}
+	return replay.Run(j.options)
 }
 
 // graph returns the graph of the workload, nil if there is none.
