@@ -69,7 +69,7 @@ func read(args []string, out io.Writer, commands []flags.Command) (*settings.Set
 		fmt.Fprint(out, flags.VersionText)
 		return nil, nil
 	}
-	s, err := settings.Resolve(v, os.LookupEnv, settings.Demo)
+	s, err := Resolve(v)
 	if err != nil {
 		return nil, err
 	}
@@ -212,6 +212,9 @@ func (p *program) notes() {
 	}
 	for _, text := range p.s.Warnings {
 		log.Warn(text)
+	}
+	if p.s.Alone {
+		log.Info("no frontend could find these workers: they run under the load of the profile demo; --discovery-backend lets them serve")
 	}
 	if p.why != "" {
 		log.Info("no screen: " + p.why)

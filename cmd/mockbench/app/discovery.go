@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 
+	"mockbench/cmd/mockbench/flags"
+	"mockbench/cmd/mockbench/settings"
 	"mockbench/engine"
 	"mockbench/engine/spawn"
 	"mockbench/transport/discovery"
@@ -13,12 +15,30 @@ import (
 	"mockbench/transport/discovery/kube"
 )
 
+// Resolve returns the settings of a run. Workers that nobody else could find, and that no flag prepares for that, get the
+// load of the demonstration.
+func Resolve(v *flags.Values) (*settings.Settings, error) {
+	bare := settings.Demo
+	if !v.Get("--discovery-backend").Given() && choose(context.Background()).Backend == discovery.MemoryBackend {
+		bare = settings.Alone
+	}
+	return settings.Resolve(v, os.LookupEnv, bare)
+}
+
+// choose picks the discovery backend of a run that was told none.
+func choose(ctx context.Context) discovery.Choice {
+	return discovery.Choose(os.Getenv("ETCD_ENDPOINTS"), etcd.DefaultEndpoint, func() bool { return etcd.Answers(ctx, etcd.DefaultEndpoint) })
+}
+
+// nobodyFinds is what there is to know of workers in the memory of the process.
+const nobodyFinds = "no frontend can find these workers, which only this process knows: --discovery-backend file lets them serve, " +
+	"--profile demo runs them under a load"
+
 // openBackend opens the discovery backend that was asked for, else the one that suits, and says which and why.
 func (s *serving) openBackend(ctx context.Context) error {
 	planes := &s.p.s.Planes
 	if !planes.DiscoveryGiven {
-		choice := discovery.Choose(os.Getenv("ETCD_ENDPOINTS"), etcd.DefaultEndpoint,
-			func() bool { return etcd.Answers(ctx, etcd.DefaultEndpoint) })
+		choice := choose(ctx)
 		planes.Discovery = choice.Backend
 		text := "discovery " + choice.Backend + ", " + choice.Why
 		s.p.logger("discovery").Info(text)
@@ -36,6 +56,7 @@ func (s *serving) backend(ctx context.Context) (discovery.Backend, error) {
 	log := s.p.logger("discovery")
 	switch name := s.p.s.Planes.Discovery; name {
 	case discovery.MemoryBackend:
+		s.warn([]string{nobodyFinds})
 		return discovery.OpenMemory(), nil
 	case discovery.FileBackend:
 		if root, set := os.LookupEnv("DYN_FILE_KV"); set && root == "" {

@@ -343,7 +343,11 @@ func (s *serving) takeBack() error {
 // state is the line about connections on the screen.
 func (s *serving) state() ui.Status {
 	planes := &s.p.s.Planes
-	out := ui.Status{Planes: fmt.Sprintf("%s > %s > %s", planes.Discovery, planes.Request, planes.Event) + s.natsState() + s.discoveryState()}
+	found := planes.Discovery
+	if found == discovery.MemoryBackend {
+		found = "mem (no frontend finds it)"
+	}
+	out := ui.Status{Planes: fmt.Sprintf("%s > %s > %s", found, planes.Request, planes.Event) + s.natsState() + s.discoveryState()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.planes {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"mockbench/cmd/mockbench/app"
 	"mockbench/cmd/mockbench/flags"
 	"mockbench/cmd/mockbench/settings"
 	"mockbench/profiles"
@@ -86,7 +87,7 @@ func show(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := settings.Resolve(v, os.LookupEnv, settings.Demo)
+	s, err := app.Resolve(v)
 	if err != nil {
 		return err
 	}

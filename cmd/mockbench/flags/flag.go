@@ -45,7 +45,6 @@ type Flag struct {
 	Until      string // the version that will be without it, as the reference names it; empty if it names none
 	Hidden     bool   // not in the help
 	Ours       bool   // not a flag of the reference; never makes a prefix of one of its flags ambiguous
-	Later      string // which of its values this build refuses: "all", or a list of words
 }
 
 // Group is a section of the help.

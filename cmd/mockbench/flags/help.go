@@ -93,11 +93,6 @@ func (f *Flag) describe() string {
 	if f.ReplacedBy != "" {
 		parts = append(parts, "Deprecated, use "+f.ReplacedBy+".")
 	}
-	if f.Later == "all" {
-		parts = append(parts, "Not supported by this build.")
-	} else if f.Later != "" {
-		parts = append(parts, "Not supported by this build: "+strings.ReplaceAll(f.Later, " ", ", ")+".")
-	}
 	return strings.Join(parts, " ")
 }
 

@@ -7,7 +7,7 @@ const policy = " in the default policy parameters in --router-policy-config"
 // routerFlags fill the router settings that workers advertise. Each has a variable DYN_ + its name in capitals, unless it
 // names others.
 var routerFlags = []*Flag{
-	{Name: "--router-mode", Kind: String, Arg: "MODE", Group: GroupRouter, Env: env("ROUTER_MODE"), Later: "",
+	{Name: "--router-mode", Kind: String, Arg: "MODE", Group: GroupRouter, Env: env("ROUTER_MODE"),
 		Allowed: []string{"round-robin", "random", "power-of-two", "kv", "direct", "least-loaded", "device-aware-weighted"},
 		Help:    "Routing that the model card asks for; without it the frontend decides and the flags below have no effect."},
 	routerInt("--router-session-affinity-ttl-secs", "SECONDS", "How long a session stays with its worker."),

@@ -37,7 +37,7 @@ var workerFlags = []*Flag{
 // runFlags are the flags of this program alone.
 var runFlags = []*Flag{
 	{Name: "--profile", Kind: String, Arg: "NAME|FILE", Group: GroupRun, Ours: true,
-		Help: "Settings from a TOML profile; demo is built in and used if no flag of a worker is given."},
+		Help: "Settings from a TOML profile; demo is built in and used if no flag of a worker is given, or only flags of engines where no frontend could find them."},
 	{Name: "--duration", Kind: String, Arg: "TIME", Group: GroupRun, Ours: true, Help: "End the run after this time, for example 30s or 2m."},
 	{Name: "--requests", Kind: Int, Arg: "N", Group: GroupRun, Ours: true, Help: "End the run after this many requests."},
 	{Name: "--ab", Kind: String, Arg: "POLICY", Group: GroupRun, Ours: true, Allowed: []string{"kv", "round-robin", "round_robin", "random", "power-of-two", "least-loaded"},

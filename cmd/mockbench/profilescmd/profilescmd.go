@@ -48,7 +48,7 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		{"list", "", "All profiles, and what each shows", (*command).list},
-		{"show", "NAME [--command]", "The text of a profile, or the command line that gives its settings", (*command).show},
+		{"show", "NAME [--command]", "The text of a profile, or a command line that runs the same", (*command).show},
 		{"save", "NAME [--force] [--description TEXT] [FLAGS]", "Save what mockbench FLAGS would run as your own profile",
 			(*command).save},
 		{"check", "NAME|FILE ...", "Check profiles; errors as FILE:LINE: setting: what is wrong", (*command).check},

@@ -45,7 +45,7 @@ func origin(s profiles.Source) string {
 	return "shipped"
 }
 
-// show writes the text of a profile, or the command line that gives its settings.
+// show writes the text of a profile, or a command line that runs the same.
 func (c *command) show(args []string) error {
 	rest := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--command" })
 	name, err := one(rest, "the name of a profile")
@@ -71,11 +71,18 @@ func (c *command) showCommand(name string) error {
 	if err != nil {
 		return err
 	}
-	args, rest := settings.CommandLine(nil, p)
-	fmt.Fprintln(c.stdout, strings.TrimSpace("mockbench "+settings.Shell(args)))
-	if len(rest) > 0 {
-		fmt.Fprintf(c.stderr, "note: no flag gives %s; --profile %s does\n", strings.Join(rest, ", "), name)
+	var base *profiles.Profile
+	if p.Load != nil { // no flag gives a load: it is taken from the demonstration, as far as it is the same
+		if base, _, err = c.store.Open("demo"); err != nil {
+			return err
+		}
 	}
+	args, rest := settings.CommandLine(base, p)
+	if len(rest) > 0 {
+		fmt.Fprintf(c.stderr, "note: no flag gives %s; beside that it is mockbench %s\n", strings.Join(rest, ", "), settings.Shell(args))
+		args = []string{"--profile", name}
+	}
+	fmt.Fprintln(c.stdout, strings.TrimSpace("mockbench "+settings.Shell(args)))
 	return nil
 }
 

@@ -78,20 +78,8 @@ func Refuse(v *flags.Values, s *Settings) error {
 	for _, f := range flags.All() {
 		given := v.Get(f.Name)
 		unused := s.Load != nil && f.Group == flags.GroupWorkers || s.Router == nil && f.Group == flags.GroupRouter
-		switch {
-		case !unused && given.Source == flags.FromEnv && len(f.Allowed) > 0 && !given.Unset && !slices.Contains(f.Allowed, given.Text):
+		if !unused && given.Source == flags.FromEnv && len(f.Allowed) > 0 && !given.Unset && !slices.Contains(f.Allowed, given.Text) {
 			return wrongWord(given.Spelling, given.Text, f.Allowed)
-		case f.Later == "" || given.Source == flags.FromDefault:
-		case s.Load != nil && f.Group == flags.GroupWorkers:
-		case f.Kind == flags.Switch && !given.On:
-		case f.Later == "all":
-			return unsupported(f.Name, "", "not supported by this build")
-		default:
-			for _, word := range strings.Fields(f.Later) {
-				if given.Text == word {
-					return refusedWord(f, given)
-				}
-			}
 		}
 	}
 	if h := s.Launch.Engine.HostOffload; h != nil && h.Scope == engine.ScopeShared {
@@ -102,14 +90,4 @@ func Refuse(v *flags.Values, s *Settings) error {
 			fmt.Sprintf("a built-in load needs %s workers, or --prefill-workers and --decode-workers", engine.Aggregated))
 	}
 	return s.CheckPorts()
-}
-
-func refusedWord(f *flags.Flag, given flags.Value) error {
-	var rest []string
-	for _, word := range f.Allowed {
-		if !strings.Contains(" "+f.Later+" ", " "+word+" ") {
-			rest = append(rest, word)
-		}
-	}
-	return unsupported(f.Name, given.Text, "not supported by this build, allowed: "+strings.Join(rest, ", "))
 }

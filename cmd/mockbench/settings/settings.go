@@ -29,6 +29,7 @@ type Settings struct {
 	Planes  Planes
 	Router  *Router           // what the model card advertises, nil if nothing
 	Load    *profiles.Load    // built-in load, nil if requests come from a frontend
+	Alone   bool              // the load is there because nobody could find the workers
 	Profile string            // name of the profile, empty if none
 	From    *profiles.Profile // of that name, as it was read
 	File    string            // of --extra-engine-args, empty if none
@@ -101,13 +102,16 @@ func (e *ProfileError) Unwrap() error { return e.Err }
 // ExitStatus is the status of a run that ends with this error.
 func (e *ProfileError) ExitStatus() int { return 104 }
 
-// Bare says what a command line without any flag of the reference means.
-type Bare bool
+// Bare says when a command line without a profile means the demonstration, with the flags on top, and not a worker with
+// all defaults as in the reference.
+type Bare int
 
-// The two meanings: the demonstration, or a worker with all defaults as in the reference.
+// When it does: never, if it has no flag of the reference, or if it has none that only matters to who finds the worker.
+// The last is for a process whose workers nobody else can find.
 const (
-	Demo   Bare = true
-	NoDemo Bare = false
+	NoDemo Bare = iota
+	Demo
+	Alone
 )
 
 // Resolve checks the values of a command line and returns the settings of the run. Errors are *flags.UsageError,
@@ -271,8 +275,9 @@ func (r *resolver) deprecations() error {
 // profile opens the profile: the one that was asked for, or the demonstration if nothing about workers was said.
 func (r *resolver) profile() error {
 	name := r.v.Text("--profile")
-	if name == "" && r.bare == Demo && !r.aboutWorkers() {
+	if name == "" && (r.bare != NoDemo && !r.aboutWorkers() || r.bare == Alone && !r.aboutServing()) {
 		name = "demo"
+		r.s.Alone = r.aboutWorkers()
 	}
 	if name == "" {
 		return nil
@@ -308,6 +313,13 @@ func (r *resolver) aboutWorkers() bool {
 		}
 	}
 	return false
+}
+
+// aboutServing reports whether the command line has a flag that only matters to who finds the worker.
+func (r *resolver) aboutServing() bool {
+	return slices.ContainsFunc(r.v.FromCommandLine(), func(v flags.Value) bool {
+		return !v.Flag.Ours && slices.Contains([]flags.Group{flags.GroupModel, flags.GroupWorkers, flags.GroupDisagg}, v.Flag.Group)
+	})
 }
 
 func (r *resolver) planes() error {
