@@ -303,6 +303,39 @@ func TestSignalsRestoreTheTerminal(t *testing.T) {
 	}
 }
 
+// Signals on which the runtime prints stacks, as the user or a fault of the system sends them.
+func TestDumpsComeAfterTheScreen(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGSYS,
+		syscall.SIGBUS, syscall.SIGFPE, syscall.SIGSEGV} {
+		t.Run(s.String(), func(t *testing.T) {
+			x := runChild(t, "drain", 80, 24)
+			x.wait("the screen", x.shows("[1 Over]"))
+			x.cmd.Process.Signal(s)
+			x.ends(2)
+			x.wait("the stacks", func() bool { return strings.Contains(x.output(), "goroutine 1 ") })
+			if out := x.output(); strings.LastIndex(out, "?1049l") > strings.Index(out, "goroutine 1 ") {
+				t.Error("the stacks are on the alternate screen")
+			}
+			x.restored()
+		})
+	}
+}
+
+// Other signals do nothing.
+func TestHarmlessSignals(t *testing.T) {
+	x := runChild(t, "drain", 80, 24)
+	x.wait("the screen", x.shows("[1 Over]"))
+	for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGVTALRM, syscall.SIGIO,
+		syscall.SIGPWR, syscall.SIGXCPU, syscall.SIGXFSZ, syscall.SIGURG, syscall.SIGCHLD, syscall.SIGPIPE} {
+		x.cmd.Process.Signal(s)
+	}
+	x.master.WriteString("2")
+	x.wait("the map", x.shows("refs"))
+	x.master.WriteString("q")
+	x.ends(0)
+	x.restored()
+}
+
 func (x *terminal) stopped() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", x.cmd.Process.Pid))
 	if err != nil {

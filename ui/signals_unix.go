@@ -17,11 +17,16 @@ import (
 // flushLimit is how long a suspension waits for the terminal.
 const flushLimit = 300 * time.Millisecond
 
+// dumping are the signals on which the runtime prints all stacks and ends the process. The terminal goes back before.
+var dumping = []os.Signal{syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGSYS, syscall.SIGBUS,
+	syscall.SIGFPE, syscall.SIGSEGV}
+
 // watchSignals turns signals into messages until done is closed: those that ask for the end come from o.Signals, if that
 // is given. o.Abandon, if not nil, is called before the process ends by a signal that does not wait for a drain.
 func watchSignals(p *tea.Program, guard *term.Guard, w *term.Writer, o *Options, done <-chan struct{}) {
 	got := make(chan os.Signal, 8)
-	signal.Notify(got, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGCONT)
+	signal.Notify(got, syscall.SIGTSTP, syscall.SIGCONT)
+	signal.Notify(got, dumping...)
 	if o.Signals == nil {
 		signal.Notify(got, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	}
@@ -40,16 +45,16 @@ func watchSignals(p *tea.Program, guard *term.Guard, w *term.Writer, o *Options,
 				case syscall.SIGCONT: // stopped by a signal that cannot be caught: the shell has changed the line settings
 					_ = p.ReleaseTerminal()
 					restore(p)
-				case syscall.SIGQUIT:
+				case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP:
+					p.Send(SignalMsg{s})
+				default:
 					w.Abandon()
 					guard.Restore()
 					if o.Abandon != nil {
 						o.Abandon()
 					}
-					signal.Reset(syscall.SIGQUIT)
-					_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT) // the runtime prints all stacks
-				default:
-					p.Send(SignalMsg{s})
+					signal.Reset(s)
+					_ = syscall.Kill(os.Getpid(), s.(syscall.Signal)) // the runtime prints all stacks
 				}
 			}
 		}
