@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +26,7 @@ type state struct {
 
 // Diagnose reads records and says why a frontend would not list, route to or hear a worker. own are the cards of the
 // workers that are to be started.
-func (r *Report) Diagnose(records []Record, own []Own) {
+func (r *Report) Diagnose(records []Record, own []Own) *state {
 	s := r.parse(records)
 	for _, w := range s.workers {
 		r.checkWorker(w)
@@ -35,6 +36,7 @@ func (r *Report) Diagnose(records []Record, own []Own) {
 	r.checkSums(s, own)
 	r.checkReadiness(s, own)
 	r.add(OK, "records", "", "%d workers, %d sources of KV events", len(s.workers), len(s.sources))
+	return s
 }
 
 // parse puts records together. What frontends cannot read is a finding.
@@ -287,6 +289,7 @@ func (r *Report) checkReadiness(s *state, own []Own) {
 	type model struct{ name, namespace string }
 	present := map[model]map[string]bool{}
 	needs := map[model]map[string][][]string{}
+	registered := map[model]map[string]bool{}
 	add := func(c *card, namespace string) {
 		m := model{c.DisplayName, namespace}
 		if present[m] == nil {
@@ -298,6 +301,9 @@ func (r *Report) checkReadiness(s *state, own []Own) {
 		if w.card != nil && w.instance != nil {
 			add(w.card, w.endpoint.Namespace)
 		}
+	}
+	for m, kinds := range present {
+		registered[m] = maps.Clone(kinds)
 	}
 	for _, o := range own {
 		var c card
@@ -322,9 +328,12 @@ func (r *Report) checkReadiness(s *state, own []Own) {
 					"has a %s worker and no %s worker: frontends do not list it", kind, lacks)
 			}
 		}
-		if ready {
-			r.add(OK, fmt.Sprintf("model %q in namespace %s", m.name, m.namespace), "",
-				"has every kind of worker it needs")
+		subject := fmt.Sprintf("model %q in namespace %s", m.name, m.namespace)
+		switch {
+		case ready && len(registered[m]) < len(present[m]):
+			r.add(Note, subject, "", "has every kind of worker it needs when yours is started, which is not registered")
+		case ready:
+			r.add(OK, subject, "", "has every kind of worker it needs")
 		}
 	}
 }

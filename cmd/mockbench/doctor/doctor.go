@@ -16,10 +16,13 @@ import (
 	"mockbench/cmd/mockbench/settings"
 )
 
-const usage = `usage: mockbench doctor [flags of a run]
+const usage = `usage: mockbench doctor [--frontend-namespace NAME] [flags of a run]
 
 Looks at the settings that the flags come to, the environment, the discovery backend and its records, the model's files
 and the ports, and says why a frontend would not list, route to or hear a worker, and what to do.
+
+A frontend lists the models of one namespace: that of --frontend-namespace, or of DYN_NAMESPACE or DYN_NAMESPACE_PREFIX
+in the environment; without any of them, and with the namespace dynamo, those of all.
 
 Exit status: 0 no problem was found, 1 there are problems, 2 wrong command line.
 `
@@ -30,12 +33,16 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		io.WriteString(stdout, usage)
 		return 0
 	}
+	f, args, err := takeFrontend(args, os.Getenv)
+	if err != nil {
+		return flags.Fail(stderr, "mockbench doctor", err)
+	}
 	v, err := flags.Read(args, os.LookupEnv)
 	if err != nil {
 		return flags.Fail(stderr, "mockbench doctor", err)
 	}
 	var r Report
-	r.examine(context.Background(), v)
+	r.examine(context.Background(), v, f)
 	if err := r.Write(stdout); err != nil {
 		return flags.Fail(stderr, "mockbench doctor", err)
 	}
@@ -46,7 +53,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 }
 
 // examine looks at everything that can be looked at.
-func (r *Report) examine(ctx context.Context, v *flags.Values) {
+func (r *Report) examine(ctx context.Context, v *flags.Values, f Frontend) {
 	r.environment(os.Environ())
 	bare := settings.NoDemo // without flags it is about workers that others started
 	if v.Text("--profile") != "" {
@@ -66,13 +73,17 @@ func (r *Report) examine(ctx context.Context, v *flags.Values) {
 		r.add(Warning, "settings", "", "%s", text)
 	}
 	r.ports(s)
+	r.nats(ctx, s)
 	own := r.ownCards(v, s)
-	records := r.openDiscovery(ctx, s)
-	if records == nil && own == nil {
+	records, opened := r.openDiscovery(ctx, s)
+	if !opened && own == nil {
 		return
 	}
 	slices.SortFunc(records, func(a, b Record) int { return strings.Compare(a.name(), b.name()) })
-	r.Diagnose(records, own)
+	state := r.Diagnose(records, own)
+	if opened {
+		r.checkFrontend(state, f, own)
+	}
 	r.reachable(records)
 	r.cardFiles(records, own)
 }

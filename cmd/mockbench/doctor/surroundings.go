@@ -46,14 +46,14 @@ func (r *Report) environment(environ []string) {
 	}
 }
 
-// openDiscovery finds the backend that a run would choose and reads its records. They are nil if there are none to read.
-func (r *Report) openDiscovery(ctx context.Context, s *settings.Settings) []Record {
+// openDiscovery finds the backend that a run would choose and reads its records, if it can be opened.
+func (r *Report) openDiscovery(ctx context.Context, s *settings.Settings) (list []Record, opened bool) {
 	name, why := s.Planes.Discovery, "as was asked for"
 	switch {
 	case s.Load != nil:
 		r.add(Note, "discovery", "give --discovery-backend to serve a frontend",
 			"a built-in load asks for no frontend, nothing is registered")
-		return nil
+		return nil, false
 	case !s.Planes.DiscoveryGiven:
 		choice := discovery.Choose(os.Getenv("ETCD_ENDPOINTS"), etcd.DefaultEndpoint, func() bool { return etcd.Answers(ctx, etcd.DefaultEndpoint) })
 		name, why = choice.Backend, choice.Why
@@ -62,20 +62,19 @@ func (r *Report) openDiscovery(ctx context.Context, s *settings.Settings) []Reco
 	case discovery.MemoryBackend:
 		r.add(Warning, "discovery", "give --discovery-backend file, with the same DYN_FILE_KV as the frontend",
 			"mem, %s: only this process sees the workers", why)
-		return nil
+		return nil, false
 	case discovery.FileBackend:
-		return r.readFolder(discovery.FileRoot(os.Getenv), why)
+		return r.readFolder(discovery.FileRoot(os.Getenv), why), true
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	backend, where, err := connect(ctx, name)
 	if err != nil {
 		r.add(Problem, "discovery", "start the server or correct "+where, "%s, %s: %v", name, why, err)
-		return nil
+		return nil, false
 	}
 	defer backend.Close(context.Background())
 	r.add(OK, "discovery", "", "%s, %s", backend, why)
-	var list []Record
 	for _, bucket := range discovery.Buckets {
 		values, err := backend.List(ctx, bucket)
 		if err != nil {
@@ -85,7 +84,7 @@ func (r *Report) openDiscovery(ctx context.Context, s *settings.Settings) []Reco
 			list = append(list, Record{Bucket: bucket, Path: path, Text: text})
 		}
 	}
-	return list
+	return list, true
 }
 
 // connect opens a backend on the network; where names the variable that leads to it.
