@@ -17,6 +17,7 @@ const (
 
 // draft is a graph that is being put together: needs name nodes by id.
 type draft struct {
+	file      string // empty if there are several
 	nodes     []draftNode
 	blockSize int
 	source    Source
@@ -39,7 +40,7 @@ func readAgentic(path string) (*Trace, error) {
 		return nil, err
 	}
 	defer in.close()
-	var d draft
+	d := draft{file: path}
 	var scan scanner
 	ids := map[string]bool{}
 	for header := true; ; {
@@ -224,6 +225,9 @@ func (d *draft) checkNode(in *lines, n *draftNode) error {
 		return in.wrong("not_before_ms must be finite and not negative, got %s", short(n.NotBefore))
 	}
 	for _, need := range n.needs {
+		if need.id == "" {
+			return in.wrong("a dependency has no request_id")
+		}
 		if !timeInMS(need.Delay) {
 			return in.wrong("delay_ms must be finite and not negative, got %s", short(need.Delay))
 		}
@@ -250,11 +254,10 @@ func (d *draft) finish() (*Trace, error) {
 		}
 		g.Nodes = append(g.Nodes, d.nodes[i].Node)
 	}
-	if err := g.checkCycles(); err != nil {
-		return nil, err
-	}
-	if err := g.makePlays(); err != nil {
-		return nil, err
+	for _, check := range []func() error{g.checkCycles, g.makePlays} {
+		if err := check(); err != nil {
+			return nil, fmt.Errorf("trace: %s%w", d.prefix(), err)
+		}
 	}
 	t := &Trace{BlockSize: d.blockSize, Graph: g}
 	ids := newInterner()
@@ -266,17 +269,34 @@ func (d *draft) finish() (*Trace, error) {
 	return t, nil
 }
 
+// prefix names the file of the draft if there is only one.
+func (d *draft) prefix() string {
+	if d.file == "" {
+		return ""
+	}
+	return d.file + ": "
+}
+
+// wrong returns an error about a node.
+func (d *draft) wrong(n *draftNode, format string, args ...any) error {
+	reason := fmt.Sprintf(format, args...)
+	if n.line == 0 {
+		return fmt.Errorf("trace: %s", reason)
+	}
+	return &LineError{File: d.file, Line: n.line, Reason: reason}
+}
+
 // resolve turns the names of a node's needs into indices.
 func (d *draft) resolve(n *draftNode, index map[string]int) error {
 	for _, need := range n.needs {
 		i, known := index[need.id]
 		switch {
 		case need.id == n.ID:
-			return fmt.Errorf("trace: request %s depends on itself", n.ID)
+			return d.wrong(n, "request %s depends on itself", n.ID)
 		case !known:
-			return fmt.Errorf("trace: request %s depends on request %s, which does not exist", n.ID, need.id)
+			return d.wrong(n, "request %s depends on request %s, which does not exist", n.ID, need.id)
 		case d.nodes[i].Play != n.Play:
-			return fmt.Errorf("trace: request %s of play %s depends on request %s of play %s", n.ID, n.Play, need.id, d.nodes[i].Play)
+			return d.wrong(n, "request %s of play %s depends on request %s of play %s", n.ID, n.Play, need.id, d.nodes[i].Play)
 		}
 		need.Node = i
 		n.Needs = append(n.Needs, need.Need)
@@ -327,7 +347,7 @@ func (g *Graph) checkCycles() error {
 			blocked = append(blocked, g.Nodes[i].ID)
 		}
 	}
-	return fmt.Errorf("trace: %d requests wait for one another in a circle: %s", len(g.Nodes)-done, strings.Join(blocked, ", "))
+	return fmt.Errorf("%d requests wait for one another in a circle: %s", len(g.Nodes)-done, strings.Join(blocked, ", "))
 }
 
 // makePlays collects the plays in the order of their ordinals, or of their names.
@@ -344,7 +364,7 @@ func (g *Graph) makePlays() error {
 			ordinals = append(ordinals, n.Ordinal)
 		}
 		if ordinals[p] != n.Ordinal {
-			return fmt.Errorf("trace: requests of play %s differ in source_play_ordinal", n.Play)
+			return fmt.Errorf("requests of play %s differ in source_play_ordinal", n.Play)
 		}
 		g.Plays[p].Nodes = append(g.Plays[p].Nodes, i)
 	}
@@ -352,7 +372,7 @@ func (g *Graph) makePlays() error {
 	if sorted[len(sorted)-1] >= 0 {
 		for i, o := range sorted {
 			if o != i {
-				return fmt.Errorf("trace: source_play_ordinal must number all plays from 0, %d is missing", i)
+				return fmt.Errorf("source_play_ordinal must number all plays from 0, %d is missing", i)
 			}
 		}
 	}

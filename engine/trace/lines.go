@@ -3,7 +3,6 @@ package trace
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +41,7 @@ func openLines(path string) (*lines, error) {
 	}
 	l := &lines{name: path, file: f, reader: bufio.NewReaderSize(f, lineBuffer)}
 	if magic, _ := l.reader.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(l.reader)
+		z, err := newGunzip(l.reader)
 		if err != nil {
 			f.Close()
 			return nil, fmt.Errorf("trace: %s: %w", path, err)

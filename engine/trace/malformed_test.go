@@ -47,6 +47,7 @@ func TestUnusualFiles(t *testing.T) {
 		"blank lines":        {"\n \t\n" + good + "\n\n" + good, 2},
 		"no final newline":   {good + "\n" + good, 2},
 		"gzip":               {zipped(t, good+"\n"+good+"\n"), 2},
+		"gzip and padding":   {zipped(t, good+"\n", good+"\n") + strings.Repeat("\x00", 100), 2},
 		"gzip in two parts":  {zipped(t, good+"\n", good+"\n"), 2},
 		"a line of 10 MB":    {`{"output_length": 3, "hash_ids": [` + ids + `], "timestamp": 1}` + "\n" + good, 2},
 		"escapes":            {`{"timestamp": 1, "output_length": 3, "hash_ids": [1], "session_id": "a\u0062\n\"\\"}`, 1},
@@ -86,6 +87,7 @@ func TestMalformedLines(t *testing.T) {
 		`{"output_length": 1, "hash_ids": [1], "session_id": "a` + "\xff" + `"}`: "not UTF-8",
 		`{"output_length": 1, "hash_ids": [1], "session_id": "\x"}`:              "invalid character",
 		`{"output_length": 1, "hash_ids": [1], "session_id": "a}`:                "inside a string",
+		`{"output_length": 1, "hash_ids": [1], "delay": -3, "session_id": "a"}`:  "delay",
 		`{"output_length": 1, "hash_ids": [1], "priority": 1.5}`:                 "32 bits",
 		`{"x": ` + strings.Repeat("[", 1000) + `}`:                               "too deeply",
 		`{"x": tru}`: "a JSON value",
@@ -112,9 +114,46 @@ func TestFilesThatAreNone(t *testing.T) {
 	if _, err := readText(t, "\x1f\x8b\x00", Options{Format: Mooncake}); err == nil {
 		t.Error("a broken gzip file is accepted")
 	}
+	for _, junk := range []string{"junk", "\x1fx", "\x00\x00j"} {
+		if _, err := readText(t, zipped(t, good+"\n")+junk, Options{Format: Mooncake}); err == nil || !strings.Contains(err.Error(), "trace.jsonl:2: the compressed data are followed") {
+			t.Errorf("%q behind the data: got %v", junk, err)
+		}
+	}
 	whole := zipped(t, good+"\n")
 	if _, err := readText(t, whole[:len(whole)-6], Options{Format: Mooncake}); err == nil || !strings.Contains(err.Error(), "unexpected EOF") {
 		t.Errorf("a file that was cut off: got %v", err)
+	}
+}
+
+// TestWrongGraphs names file and line of what is wrong with requests that depend on one another.
+func TestWrongGraphs(t *testing.T) {
+	const header = `{"schema":"dynamo.agentic_mooncake","version":2,"block_size":64,"hash_id_scope":"local","source":{"format":"t","digest":"d"}}` + "\r\n"
+	node := func(id, needs string) string {
+		return `{` + id + `"play_id":"p","session_id":"s","model":"m","input_length":64,"output_length":3,"hash_ids":[1],"not_before_ms":0,"dependencies":[` +
+			needs + "]}\r\n"
+	}
+	need := func(id, delay string) string {
+		return `{` + id + `"trigger":"completion","relation":"sequence","delay_ms":` + delay + `}`
+	}
+	a, b := node(`"request_id":"a",`, ""), `"request_id":"b",`
+	for name, c := range map[string]struct{ text, reason string }{
+		"negative delay":    {a + node(b, need(`"request_id":"a",`, "-1")), "trace.jsonl:3: delay_ms must be finite and not negative, got -1"},
+		"no id":             {a + node("", ""), "trace.jsonl:3: request_id is missing"},
+		"blank id":          {a + node(`"request_id":" ",`, ""), "trace.jsonl:3: request_id must not be blank"},
+		"id used twice":     {a + a, "trace.jsonl:3: request_id a was used before"},
+		"unnamed request":   {a + node(b, need("", "1")), "trace.jsonl:3: a dependency has no request_id"},
+		"unknown request":   {a + node(b, need(`"request_id":"z",`, "1")), "trace.jsonl:3: request b depends on request z, which does not exist"},
+		"depends on itself": {a + node(b, need(b, "1")), "trace.jsonl:3: request b depends on itself"},
+		"circle": {node(`"request_id":"a",`, need(b, "1")) + node(b, need(`"request_id":"a",`, "1")),
+			"trace.jsonl: 2 requests wait for one another in a circle: a, b"},
+	} {
+		if _, err := readText(t, "\xef\xbb\xbf"+header+c.text, Options{Format: Agentic}); err == nil || !strings.HasSuffix(err.Error(), c.reason) {
+			t.Errorf("%s: got %v, want %s", name, err, c.reason)
+		}
+	}
+	tr, err := readText(t, "\xef\xbb\xbf"+header+a+node(b, need(`"request_id":"a",`, "1")), Options{Format: Agentic})
+	if err != nil || tr.Requests() != 2 {
+		t.Errorf("byte-order mark and CRLF: %v, %v", tr, err)
 	}
 }
 
