@@ -212,6 +212,10 @@ func (r *resolver) named(err error) error {
 	if s.Setting == "engine.kv_cache_bytes_per_token" && s.Kind == engine.KindMissing && r.v.Get("--num-host-blocks").Given() {
 		return needs("--num-host-blocks", "--kv-bytes-per-token, or a --model-path whose config.json tells the size of cached values")
 	}
+	if s.Setting == "engine.timing_model.config.model" && r.v.On("--ais-perf-model") && r.s.Model.Path == "" {
+		return &engine.SettingError{Setting: "--ais-perf-model", Kind: s.Kind,
+			Allowed: "needs --model-path, a folder or name of the model whose passes are to be timed"}
+	}
 	name := flagOf[s.Setting]
 	if strings.HasPrefix(s.Setting, "engine.timing_model") && r.v.Get("--planner-profile-data").Given() {
 		name = "--planner-profile-data"
