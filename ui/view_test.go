@@ -130,7 +130,10 @@ func TestViewFindsMarkers(t *testing.T) {
 		}
 		before := d.Screen()
 		d.Press("n")
-		d.Until("another moment", func(s string) bool { return s != before })
+		d.Until("another moment", func(s string) bool { return s != before && strings.Contains(s, "= 00:") })
+	}
+	if !strings.Contains(d.Screen(), "= 00:00:06.1") {
+		t.Fatalf("the changed setting was passed over:\n%s", d.Screen())
 	}
 	d.Press("9", "end")
 	d.WaitFor("77")

@@ -194,7 +194,7 @@ func (m *Model) tell(lines []string) {
 func (m *Model) playTick() (changed bool, cmd tea.Cmd) {
 	p := m.player
 	switch {
-	case p.loading:
+	case p.busy:
 		return false, nil
 	case len(m.workers) == 0 && p.end < p.last:
 		return false, m.seek(p.first)
@@ -209,7 +209,7 @@ func (m *Model) playTick() (changed bool, cmd tea.Cmd) {
 		}
 		now = to
 	}
-	if p.end < p.last && p.end-now < engine.Time(lookAheadMS*max(p.Speed(), 1)) {
+	if !p.loading && p.end < p.last && p.end-now < engine.Time(lookAheadMS*max(p.Speed(), 1)) {
 		p.loading = true
 		turn, tape, from, to := p.turn, p.tape, p.end, min(p.end+engine.Time(lookAheadMS*(p.Speed()-1)), p.last)
 		cmd = beside("recording", func() tea.Msg {
@@ -312,7 +312,7 @@ func (m *Model) drawSlider(a grid.Area) {
 	if p.Paused() {
 		word = "="
 	}
-	if p.loading {
+	if p.busy {
 		word = "~"
 	}
 	left := fmt.Sprintf(" %s %s.%03d ", word, clockText(now), int64(max(now, 0))%1000)
