@@ -34,7 +34,7 @@ type arguments struct {
 	concurrency                            int
 	workers, prefillWorkers, decodeWorkers int
 	engineArgs, prefillArgs, decodeArgs    string
-	routerConfig, profileData              string
+	routerConfig, profileData, profile     string
 	ttft, itl, e2e                         float64
 	maxTime, eventLag                      float64
 	reportJSON, reportJSONL                string
@@ -67,7 +67,7 @@ var sections = []section{
 	{"Synthetic load, instead of a trace", []string{"input-tokens", "output-tokens", "request-count", "request-rate", "arrival-interval-ms",
 		"arrival-seed", "turns-per-session", "inter-turn-delay-ms", "shared-prefix-ratio", "num-prefix-groups"}},
 	{"Load", []string{"replay-concurrency", "arrival-speedup-ratio", "max-sim-time-ms"}},
-	{"Fleet", []string{"num-workers", "extra-engine-args", "num-prefill-workers", "num-decode-workers", "prefill-engine-args",
+	{"Fleet", []string{"profile", "num-workers", "extra-engine-args", "num-prefill-workers", "num-decode-workers", "prefill-engine-args",
 		"decode-engine-args", "planner-profile-data", "replay-mode"}},
 	{"Routing", []string{"router-mode", "router-config", "kv-event-lag-ms", "seed", "model-name"}},
 	{"Outcome", []string{"sla-ttft-ms", "sla-itl-ms", "sla-e2e-ms", "fail-on", "abort-on-fail", "report-json", "report-jsonl",
@@ -105,6 +105,7 @@ func newFlags() (*pflag.FlagSet, *arguments) {
 	f.Float64Var(&a.speedup, "arrival-speedup-ratio", 1, "divide arrival times and delays by `X`")
 	f.Float64Var(&a.maxTime, "max-sim-time-ms", 0, "cut the run at this simulated time (`ms`)")
 
+	f.StringVar(&a.profile, "profile", "", "workers, placement and limits of a profile, `NAME` or file; the flags below go on top, its load is not used")
 	f.IntVar(&a.workers, "num-workers", 1, "`number` of workers")
 	f.StringVar(&a.engineArgs, "extra-engine-args", "", "engine configuration: `JSON` or @FILE")
 	f.IntVar(&a.prefillWorkers, "num-prefill-workers", 1, "`number` of prefill workers of a disaggregated fleet")

@@ -21,6 +21,7 @@ import (
 // job is what the command line asks for.
 type job struct {
 	a        *arguments
+	profile  *profiles.Profile // nil if none
 	options  replay.Options
 	limits   []limits.Limit
 	warnings []string
@@ -33,7 +34,7 @@ func resolve(a *arguments) (*job, error) {
 	j := &job{a: a, options: replay.Options{Concurrency: a.concurrency, Speedup: a.speedup, Seed: a.seed, Lanes: a.lanes,
 		EventLag: engine.Time(a.eventLag), MaxTime: -1, Bounds: report.Bounds{TTFT: a.ttft, ITL: a.itl, E2E: a.e2e},
 		Records: a.reportJSONL != "", Cores: a.cores}}
-	for _, check := range []func() error{j.readLimits, j.checkWords, j.checkNumbers, j.readRouter, j.readFleet} {
+	for _, check := range []func() error{j.readLimits, j.checkWords, j.readProfile, j.checkNumbers, j.readRouter, j.readFleet} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -161,6 +162,9 @@ func (j *job) readRouter() error {
 		return nil
 	}
 	c := router.DefaultConfig()
+	if j.profile != nil && j.profile.Load != nil {
+		c.Model = j.profile.Load.Router
+	}
 	if a.routerConfig != "" {
 		data, err := read("router-config", a.routerConfig)
 		if err != nil {
@@ -177,11 +181,11 @@ func (j *job) readRouter() error {
 // readFleet reads the configurations of the workers.
 func (j *job) readFleet() error {
 	a, o := j.a, &j.options
-	split := a.given("prefill-engine-args") || a.given("decode-engine-args")
+	split := j.split()
 	switch {
 	case split && a.given("extra-engine-args"):
 		return wrong("extra-engine-args", engine.KindConflict, "", "cannot be combined with --prefill-engine-args and --decode-engine-args")
-	case split && !(a.given("prefill-engine-args") && a.given("decode-engine-args")):
+	case split && j.profile == nil && !(a.given("prefill-engine-args") && a.given("decode-engine-args")):
 		return wrong("prefill-engine-args", engine.KindMissing, "", "and --decode-engine-args must be given together")
 	case !split && (a.given("num-prefill-workers") || a.given("num-decode-workers")):
 		return wrong("num-prefill-workers", engine.KindConflict, a.prefillWorkers, "and --num-decode-workers are for disaggregated fleets; use --num-workers")
@@ -215,11 +219,15 @@ func (j *job) pool(flag, text string, workers int, count string, role engine.Rol
 	if err != nil {
 		return replay.Pool{}, err
 	}
+	object = overlay(j.base(role), object)
 	if err := j.profileData(flag, object); err != nil {
 		return replay.Pool{}, err
 	}
 	l, err := profiles.Resolve(object)
 	if err != nil {
+		if text == "" && j.profile != nil {
+			flag = "profile " + j.profile.Name
+		}
 		return replay.Pool{}, fmt.Errorf("--%s: %w", flag, err)
 	}
 	if l.Engine.Role != role {
