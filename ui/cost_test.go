@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 	"golang.org/x/sys/unix"
 
+	"mockbench/engine"
+	"mockbench/engine/report"
+	"mockbench/engine/workload"
+	"mockbench/ui"
 	"mockbench/ui/grid"
 	"mockbench/ui/uitest"
 )
@@ -112,6 +117,78 @@ func BenchmarkFrame(b *testing.B) {
 			b.ReportMetric(float64(times[len(times)*99/100].Nanoseconds())/1000, "p99-µs")
 		})
 	}
+}
+
+// switched is a reader that can be left out.
+type switched struct {
+	engine.Reader
+	on *atomic.Bool
+}
+
+func (s switched) Pass(p *engine.Pass) {
+	if s.on.Load() {
+		s.Reader.Pass(p)
+	}
+}
+
+// BenchmarkShare runs 64 workers with 16,384 blocks each without delay and switches the screen on and off every half second.
+// kept is the median of the processor time of a pass without the screen over that of the half second after, with it:
+// neighbours in one process have the same load and the same machine, which two runs have not.
+func BenchmarkShare(b *testing.B) {
+	c := engine.DefaultConfig(engine.VLLM)
+	c.BlockSize, c.SpeedupRatio, c.EmitKVEvents = 16, 0, true
+	var on atomic.Bool
+	r := uitest.StartReal(b, c, 64, 1, workload.Options{Concurrency: 2048, PromptMean: 600, PromptSpread: 200, OutputMean: 128,
+		OutputSpread: 40, PrefixCount: 64, PrefixLength: 512, PrefixShare: 0.6},
+		func(f engine.Reader) engine.Reader { return switched{f, &on} })
+	m := ui.New(r.Options, looks["dark"])
+	m.Attach(&counter{shown: grid.New(0, 0), looks: looks["dark"].Looks})
+	m.Update(tea.WindowSizeMsg{Width: 120, Height: 36})
+	var run func(c tea.Cmd)
+	run = func(c tea.Cmd) {
+		if c == nil {
+			return
+		}
+		switch msg := c().(type) {
+		case nil:
+		case tea.BatchMsg:
+			for _, c := range msg {
+				run(c)
+			}
+		default:
+			_, next := m.Update(msg)
+			run(next)
+		}
+	}
+	half := func(shown bool) float64 {
+		on.Store(shown)
+		passes, cpu := r.Figures.Report(report.Final{}).Summary.Passes, processTime(b)
+		for range 5 {
+			time.Sleep(100 * time.Millisecond)
+			if shown {
+				run(m.Tick())
+				m.View()
+			}
+		}
+		cpu = processTime(b) - cpu
+		return float64(cpu) / float64(r.Figures.Report(report.Final{}).Summary.Passes-passes)
+	}
+	var kept []float64
+	for b.Loop() {
+		without := half(false)
+		kept = append(kept, without/half(true))
+	}
+	slices.Sort(kept)
+	b.ReportMetric(kept[len(kept)/2], "kept")
+}
+
+// processTime is the processor time of this process.
+func processTime(b *testing.B) time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(t.Nano())
 }
 
 // threadTime is the processor time of this thread.

@@ -23,8 +23,9 @@ type Real struct {
 }
 
 // StartReal runs workers with an engine under a load until the test ends. Simulated time runs so many times as fast as
-// the wall clock.
-func StartReal(t testing.TB, cfg engine.Config, workers int, speed float64, o workload.Options) *Real {
+// the wall clock. What wrap returns takes the place of the readers of the screen, if it is given.
+func StartReal(t testing.TB, cfg engine.Config, workers int, speed float64, o workload.Options,
+	wrap ...func(engine.Reader) engine.Reader) *Real {
 	t.Helper()
 	must := func(err error) {
 		if err != nil {
@@ -44,8 +45,12 @@ func StartReal(t testing.TB, cfg engine.Config, workers int, speed float64, o wo
 	var sources []ui.Source
 	for i, name := range names {
 		feed := ui.NewFeed(1)
+		var reader engine.Reader = feed
+		for _, f := range wrap {
+			reader = f(reader)
+		}
 		w, err := live.Start(context.Background(), live.Options{Name: name, Index: i, Engine: cfg, Ranks: 1, Clock: clock,
-			Readers: []engine.Reader{place.Reader(i), r.Figures.Reader(i), feed}})
+			Readers: []engine.Reader{place.Reader(i), r.Figures.Reader(i), reader}})
 		must(err)
 		t.Cleanup(w.Close)
 		r.Workers = append(r.Workers, w)
