@@ -213,6 +213,9 @@ func (p *program) notes() {
 	for _, text := range p.s.Warnings {
 		log.Warn(text)
 	}
+	if noDelay(p.s) && len(p.s.Verdict.Limits) > 0 {
+		log.Warn("a speed-up ratio of 0 waits for nothing: latencies and --fail-on depend on this machine too; mockbench replay is exact")
+	}
 	if p.s.Alone {
 		log.Info("no frontend could find these workers: they run under the load of the profile demo; --discovery-backend lets them serve")
 	}

@@ -30,6 +30,10 @@ func (f *fleet) stuck(ctx context.Context) error {
 		}
 		if all && time.Since(since) >= stuckAfter {
 			h := stall.Hint
+			if stall.Waits() {
+				return fmt.Errorf("the load cannot go on: %s rank %d waits for blocks that %d transfers hold, and none of them ends",
+					stall.Worker, stall.Rank, h.Handoffs)
+			}
 			return fmt.Errorf("the load cannot go on: %s rank %d is stalled by request %s, which needs %d where there are %d; raise %s to %d",
 				stall.Worker, stall.Rank, label(h.Head), h.Need, h.Have, h.Setting, h.Raise)
 		}
