@@ -16,7 +16,7 @@ type ExitCode struct {
 var ExitCodes = []ExitCode{
 	{"0", "the run ended as asked: goal reached, screen left, or workers stopped by a signal after a clean drain"},
 	{"1", "a setting is wrong, or something failed while running; the error is the last line on stderr"},
-	{"2", "the command line cannot be read; also a panic or SIGQUIT, whose stacks are on stderr"},
+	{"2", "the command line cannot be read; also a panic, SIGQUIT or another signal on which Go prints stacks; they are on stderr"},
 	{"99", "a limit of --fail-on does not hold, or its figure has no samples; summary and report are complete"},
 	{"104", "the profile cannot be read or holds a wrong setting"},
 	{"105", "a signal ended a run before its --duration or --requests was reached; summary and report are complete"},
