@@ -13,6 +13,12 @@ type Group struct {
 	running bool
 }
 
+// Attendant is a Scheduler that takes part in the passes of its group without work of its own: commands during such a
+// pass are dealt with as during any other.
+type Attendant interface {
+	Attend(start Time)
+}
+
 // NewGroup joins ranks, which must be at least one.
 func NewGroup(ranks []Scheduler) *Group {
 	return &Group{ranks: ranks, records: make([]*Pass, len(ranks))}
@@ -57,6 +63,8 @@ func (g *Group) Begin(now Time) (records []*Pass, end Time) {
 		if r.Ready() {
 			g.records[i] = r.Plan(now, g.step)
 			end = max(end, g.records[i].RankEnd)
+		} else if a, ok := r.(Attendant); ok {
+			a.Attend(now)
 		}
 	}
 	g.end, g.running = end, true

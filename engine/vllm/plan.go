@@ -43,10 +43,20 @@ func (s *Scheduler) Commit(end engine.Time) *engine.Pass {
 	return &s.record.Pass
 }
 
+// Attend implements engine.Attendant. A host tier goes on by itself in the meantime and needs the record.
+func (s *Scheduler) Attend(start engine.Time) {
+	if s.host == nil {
+		s.open(start)
+		s.record.Idle, s.record.active = true, true
+	}
+}
+
 // Idle implements engine.Scheduler.
 func (s *Scheduler) Idle(start, end engine.Time) *engine.Pass {
-	s.open(start)
-	s.record.Idle = true
+	if !s.record.active {
+		s.open(start)
+		s.record.Idle = true
+	}
 	return s.Commit(end)
 }
 
