@@ -46,10 +46,17 @@ func (s *Scheduler) Commit(end engine.Time) *engine.Pass {
 	return &s.pass.Pass
 }
 
-// Idle implements engine.Scheduler.
-func (s *Scheduler) Idle(start, end engine.Time) *engine.Pass {
+// Attend implements engine.Attendant.
+func (s *Scheduler) Attend(start engine.Time) {
 	s.pass.begin(s.rank, start)
 	s.pass.Idle = true
+}
+
+// Idle implements engine.Scheduler.
+func (s *Scheduler) Idle(start, end engine.Time) *engine.Pass {
+	if !s.pass.open {
+		s.Attend(start)
+	}
 	s.close(end)
 	return &s.pass.Pass
 }
