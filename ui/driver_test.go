@@ -119,6 +119,19 @@ func TestStalledRank(t *testing.T) {
 	d.Until("no banner", func(s string) bool { return !strings.Contains(s, "stalled") })
 }
 
+// A rank that waits for handoffs is not stalled: no banner, and nothing to cancel.
+func TestWaitingForHandoffsIsNoStall(t *testing.T) {
+	d, f := start(t, 1, 80, 24, nil)
+	d.WaitFor("RUN")
+	f.Workers()[0].Stall(&engine.Hint{Kind: engine.HintHandoff, Handoffs: 2, Head: &engine.Request{Label: "r17"}, Test: engine.TestPool,
+		Need: 51, Have: 26, Setting: "num_gpu_blocks", Raise: 926})
+	d.Press("X")
+	d.WaitFor("no rank is stalled")
+	if strings.Contains(d.Screen(), "r17 needs") {
+		t.Error("there is a banner")
+	}
+}
+
 func TestCancelTheHeadOfAStalledRank(t *testing.T) {
 	d, f := start(t, 2, 80, 24, nil)
 	d.WaitFor("RUN")

@@ -43,3 +43,16 @@ func TestWaitText(t *testing.T) {
 		t.Errorf("a running request: %q", got)
 	}
 }
+
+// Steps let a worker go ahead of the clock, and ages with it.
+func TestAgesFollowSteps(t *testing.T) {
+	m := &Model{}
+	m.clock, m.pool.Time = 100, 150
+	if got := m.since(90); got != 60 {
+		t.Errorf("after steps: got %v ms, want 60", got)
+	}
+	m.clock = 200
+	if got := m.since(90); got != 110 {
+		t.Errorf("while time goes on: got %v ms, want 110", got)
+	}
+}
