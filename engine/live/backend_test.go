@@ -206,6 +206,7 @@ func TestStartupTime(t *testing.T) {
 		left.Cancel()
 		_, end, err := left.Take(t.Context(), nil)
 		equal(t, "end of the request whose client left", end, Cancelled)
+		equal(t, "its error", err, nil)
 		equal(t, "time until it ended", time.Since(begin), 0)
 		tokens, _, err := served.Take(t.Context(), nil)
 		if err != nil || len(tokens) != 1 {
