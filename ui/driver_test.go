@@ -119,6 +119,19 @@ func TestStalledRank(t *testing.T) {
 	d.Until("no banner", func(s string) bool { return !strings.Contains(s, "stalled") })
 }
 
+// Requests that can never fit leave no trace in queues and blocks, so that the header says that there were some.
+func TestRejectedRequestsAreCounted(t *testing.T) {
+	d, f := start(t, 2, 80, 24, nil)
+	d.WaitFor("RUN")
+	if strings.Contains(d.Screen(), "rejected") {
+		t.Error("requests are said to be rejected before any was")
+	}
+	for _, w := range f.Workers() {
+		w.Reject("r17")
+	}
+	d.WaitFor("2 rejected")
+}
+
 // A rank that waits for handoffs is not stalled: no banner, and nothing to cancel.
 func TestWaitingForHandoffsIsNoStall(t *testing.T) {
 	d, f := start(t, 1, 80, 24, nil)

@@ -109,6 +109,8 @@ var headerWords = [][2]string{
 	{"slip 387ms", "this machine is too slow: passes of a worker ended"},
 	{"", "late by so much in all, and latencies grow by it;"},
 	{"", "fewer workers or a lower rate bring it to a stop"},
+	{"12 rejected", "requests that are too large for a worker's pool or"},
+	{"", "for its longest context"},
 	{"x4.0", "simulated time runs four times as fast"},
 	{"k, b", "a setting was changed, a baseline was set"},
 }

@@ -111,8 +111,10 @@ func (m *Model) drawHeader(a grid.Area) {
 		speed = "no delay"
 	}
 	right := []piece{{state, style}, {clockText(m.clock), theme.Plain}, {speed, theme.Plain}}
-	if slip := m.slip(); slip.text != "" {
-		right = append(right, slip)
+	for _, p := range []piece{m.rejected(), m.slip()} {
+		if p.text != "" {
+			right = append(right, p)
+		}
 	}
 	if m.o.Status != nil {
 		right = append(right, m.connection(roomy)...)
@@ -141,6 +143,18 @@ func (m *Model) drawHeader(a grid.Area) {
 		a.Text(start, 0, p.text, p.style)
 		end = start - 2
 	}
+}
+
+// rejected returns how many requests workers refused because they could never fit.
+func (m *Model) rejected() piece {
+	var n uint64
+	for _, w := range m.workers {
+		n += w.totals.Rejected
+	}
+	if n == 0 {
+		return piece{}
+	}
+	return piece{number(n) + " rejected", theme.InkEvicted}
 }
 
 // slip returns how far the workers have fallen behind the clock, if it is worth telling; more than a hundredth of the

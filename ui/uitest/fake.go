@@ -227,6 +227,15 @@ func (w *Worker) Stall(h *engine.Hint) {
 	}
 }
 
+// Reject makes the worker report a request that it refuses for its size.
+func (w *Worker) Reject(label string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := &engine.Request{Label: label}
+	w.feed.Pass(&engine.Pass{Start: w.now, RankEnd: w.now, End: w.now, Load: w.load,
+		Outputs: []engine.Output{{Request: r, Completed: true, Rejected: true}}})
+}
+
 // Steps returns how often Step was called.
 func (w *Worker) Steps() int {
 	w.mu.Lock()
