@@ -47,6 +47,9 @@ func (r *resolver) withoutEffect(file bool) {
 				r.warn("%s has no effect on a built-in load, give --discovery-backend to serve a frontend", name)
 			}
 		}
+		if v := r.v.Get("--discovery-backend"); v.Source == flags.FromEnv && v.Text != "mem" {
+			r.warn("%s=%s has no effect on a built-in load, give --discovery-backend to serve a frontend", v.Spelling, v.Text)
+		}
 	}
 }
 

@@ -128,6 +128,24 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// The demonstration tells whoever has a backend in the environment that it does not register anywhere.
+func TestDemonstrationIgnoresTheBackendOfTheEnvironment(t *testing.T) {
+	env := func(name string) (string, bool) { return "file", name == "DYN_DISCOVERY_BACKEND" }
+	for line, want := range map[string]int{"": 1, "--num-workers 2": 0} {
+		v, err := flags.Read(strings.Fields(line), env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := settings.Resolve(v, env, settings.Demo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Warnings) != want || want == 1 && !strings.Contains(s.Warnings[0], "DYN_DISCOVERY_BACKEND=file has no effect") {
+			t.Errorf("%q: got warnings %q", line, s.Warnings)
+		}
+	}
+}
+
 // A deprecated flag says what to use, by the spelling that was given.
 func TestDeprecatedFlagsNameTheirReplacement(t *testing.T) {
 	count := 0
