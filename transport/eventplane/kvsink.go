@@ -83,10 +83,10 @@ func (k *kvSink) Pass(p *engine.Pass) {
 func (k *kvSink) run() {
 	defer close(k.done)
 	for range k.wake {
-		k.flush()
 		k.mu.Lock()
-		closed := k.closed
+		closed := k.closed // read before the flush, which may miss what came while it ran
 		k.mu.Unlock()
+		k.flush()
 		if closed {
 			return
 		}
