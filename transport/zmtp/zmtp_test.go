@@ -156,6 +156,7 @@ func TestStalledSubscriber(t *testing.T) {
 	const n, size, limit = 100_000, 300, 4 << 20
 	p := listenPub(t, Options{QueueBytes: limit})
 	subscribe(t, p.Addr(), "kv") // never reads
+	awaitSubscriptions(t, p, 1)  // so that it is the first of the peers
 	conn, _ := subscribe(t, p.Addr(), "kv")
 	awaitSubscriptions(t, p, 2)
 
