@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -152,15 +155,25 @@ func recordedHub(t *testing.T, model string) (home, snapshot string) {
 	return home, snapshot
 }
 
+// freePort returns a port that is free, as are those of three more ranks behind it. It lies below those that systems
+// give to connections, so that nobody gets it by chance.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := 10_000 + 4*rand.IntN(5_500)
+		free := true
+		for p := port; p < port+4 && free; p++ {
+			l, err := net.Listen("tcp4", fmt.Sprintf(":%d", p))
+			if free = err == nil; free {
+				l.Close()
+			}
+		}
+		if free {
+			return strconv.Itoa(port)
+		}
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
+	t.Fatal("no free ports found")
+	return ""
 }
 
 // TestGoldenDiscoveryRegistration runs the program with each recorded command line: it writes the records that the
