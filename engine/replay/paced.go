@@ -38,20 +38,8 @@ func NewPaced(o Options, send Send) (*Paced, error) {
 	if o.Speedup == 0 {
 		o.Speedup = 1
 	}
-	if o.Stream != nil {
-		var err error
-		if o.Trace, err = o.Stream.ReadAll(); err != nil {
-			return nil, err
-		}
-		o.Stream = nil
-	}
-	if o.Concurrency == 0 {
-		if err := o.Trace.Align(o.Speedup); err != nil {
-			return nil, err
-		}
-	}
-	if o.Trace.List() {
-		o.Trace.Delta = false // there is nothing that a turn could follow on
+	if err := o.load(); err != nil {
+		return nil, err
 	}
 	o.send = send
 	s, err := newSim(&o, 0, o.Workers.Workers)

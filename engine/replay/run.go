@@ -25,20 +25,8 @@ func Run(o Options) (*Result, error) {
 		}
 		o.General = errors.Is(err, fast.ErrBeyond)
 	}
-	if o.Stream != nil {
-		var err error
-		if o.Trace, err = o.Stream.ReadAll(); err != nil {
-			return nil, err
-		}
-		o.Stream = nil
-	}
-	if o.Concurrency == 0 {
-		if err := o.Trace.Align(o.Speedup); err != nil {
-			return nil, err
-		}
-	}
-	if o.Trace.List() {
-		o.Trace.Delta = false // there is nothing that a turn could follow on
+	if err := o.load(); err != nil {
+		return nil, err
 	}
 	if o.short() && suits(o.Trace) {
 		if r, err := runShort(&o); !errors.Is(err, fast.ErrBeyond) {
@@ -67,6 +55,26 @@ func Run(o Options) (*Result, error) {
 		err = s.sampler.finish()
 	}
 	return s.result(), err
+}
+
+// load reads the whole trace and prepares it.
+func (o *Options) load() error {
+	if o.Stream != nil {
+		var err error
+		if o.Trace, err = o.Stream.ReadAll(); err != nil {
+			return err
+		}
+		o.Stream = nil
+	}
+	if o.Concurrency == 0 {
+		if err := o.Trace.Align(o.Speedup); err != nil {
+			return err
+		}
+	}
+	if o.Trace.List() {
+		o.Trace.Delta = false // there is nothing that a turn could follow on
+	}
+	return nil
 }
 
 // watcher returns what looks at a run now and then.
