@@ -237,17 +237,18 @@ func (f *Feed) Pass(p *engine.Pass) {
 		b.addItems(p, &frame)
 		size = MaxFrames
 	}
-	b.add(frame, size)
+	put(b, &b.Frames, &b.frame, size, frame)
 }
 
-// add appends a frame to those of a batch, of which there may be so many.
-func (b *Batch) add(f Frame, size int) {
-	if n := len(b.Frames); n < size && b.frame == 0 {
-		b.Frames = append(b.Frames, f)
+// put appends to a ring of a batch, whose oldest element is at head. When it is as long as its limit, or has come round
+// under a limit that was lower, the oldest gives way.
+func put[T any](b *Batch, ring *[]T, head *int, limit int, v T) {
+	if len(*ring) < limit && *head == 0 {
+		*ring = append(*ring, v)
 		return
 	}
-	b.Frames[b.frame] = f
-	b.frame = (b.frame + 1) % len(b.Frames)
+	(*ring)[*head] = v
+	*head = (*head + 1) % len(*ring)
 	b.Dropped++
 }
 
@@ -364,16 +365,6 @@ func (b *Batch) addEvents(p *engine.Pass) {
 		if e.Count > 0 {
 			out.First = p.Events.Sequence[e.Offset]
 		}
-		b.addEvent(out)
+		put(b, &b.Events, &b.event, maxEvents, out)
 	}
-}
-
-func (b *Batch) addEvent(e Event) {
-	if len(b.Events) < maxEvents {
-		b.Events = append(b.Events, e)
-		return
-	}
-	b.Events[b.event] = e
-	b.event = (b.event + 1) % maxEvents
-	b.Dropped++
 }

@@ -31,13 +31,7 @@ type Mark struct {
 const maxMarks = 4096
 
 func (b *Batch) mark(m Mark) {
-	if len(b.Marks) < maxMarks {
-		b.Marks = append(b.Marks, m)
-		return
-	}
-	b.Marks[b.oldest] = m
-	b.oldest = (b.oldest + 1) % maxMarks
-	b.Dropped++
+	put(b, &b.Marks, &b.oldest, maxMarks, m)
 }
 
 // addMarks notes what a pass did to the lives of requests.

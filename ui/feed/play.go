@@ -15,10 +15,10 @@ func (f *Feed) Play(frames []Frame, items []Item, events []Event, marks []Mark) 
 		}
 		x.FirstItem, x.Items = int32(len(b.Items)), int32(len(own))
 		b.Items = append(b.Items, own...)
-		b.add(x, MaxFrames)
+		put(b, &b.Frames, &b.frame, MaxFrames, x)
 	}
 	for _, e := range events {
-		b.addEvent(e)
+		put(b, &b.Events, &b.event, maxEvents, e)
 	}
 	for _, m := range marks {
 		b.mark(m)
