@@ -24,9 +24,7 @@ type arguments struct {
 }
 
 func newFlags(a *arguments) *pflag.FlagSet {
-	f := pflag.NewFlagSet("mockbench ais", pflag.ContinueOnError)
-	f.SortFlags = false
-	f.Usage = func() {}
+	f := flags.NewSet("mockbench ais")
 	f.StringVar(&a.pkg, "package", aisdata.Released, "fetch: Python package with the measurements, "+aisdata.Released+" or "+aisdata.Recorded+" (`NAME`)")
 	f.StringVar(&a.version, "version", "", "fetch: version of that package (`V`)")
 	f.StringVar(&a.to, "to", "", "fetch: folder that gets the data, in place of the cache (`DIR`)")
@@ -52,8 +50,8 @@ func newFlags(a *arguments) *pflag.FlagSet {
 
 func (c *command) parse(args []string) error {
 	f := newFlags(&c.arguments)
-	if err := f.Parse(args); err != nil {
-		return &flags.UsageError{Text: err.Error()}
+	if err := flags.ParseSet(f, args); err != nil {
+		return err
 	}
 	if f.NArg() > 0 {
 		return &flags.UsageError{Text: "unexpected argument " + f.Arg(0)}

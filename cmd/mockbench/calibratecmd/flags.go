@@ -32,9 +32,7 @@ type arguments struct {
 
 func newFlags() *arguments {
 	a := &arguments{}
-	f := pflag.NewFlagSet("mockbench calibrate", pflag.ContinueOnError)
-	f.SortFlags = false
-	f.Usage = func() {}
+	f := flags.NewSet("mockbench calibrate")
 	f.StringVarP(&a.out, "out", "o", "", "write the table of pass times to this `FILE`, which must end in .npz")
 	f.StringVar(&a.url, "url", "", "measure the OpenAI-compatible endpoint at `URL`, such as http://localhost:8000")
 	f.StringVar(&a.model, "model", "", "`NAME` of the model to measure")
@@ -78,8 +76,8 @@ func usage(format string, args ...any) error {
 // parse reads and checks the command line.
 func parse(args []string) (*arguments, error) {
 	a := newFlags()
-	if err := a.set.Parse(args); err != nil {
-		return nil, &flags.UsageError{Text: err.Error()}
+	if err := flags.ParseSet(a.set, args); err != nil {
+		return nil, err
 	}
 	if a.help {
 		return a, nil

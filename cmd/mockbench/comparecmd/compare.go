@@ -30,9 +30,7 @@ type arguments struct {
 
 func newFlags() (*pflag.FlagSet, *arguments) {
 	a := &arguments{}
-	f := pflag.NewFlagSet("mockbench compare", pflag.ContinueOnError)
-	f.SortFlags = false
-	f.Usage = func() {}
+	f := flags.NewSet("mockbench compare")
 	f.StringArrayVar(&a.failOn, "fail-on", nil,
 		"exit with 99 unless this holds, for example 'p99(ttft_ms) +5%'; repeatable `LIMIT`")
 	f.StringVar(&a.json, "json", "", "write all figures as JSON to this `FILE`, - is stdout")
@@ -87,8 +85,8 @@ type comparison struct {
 
 func run(args []string, stdout, stderr io.Writer) (int, error) {
 	f, a := newFlags()
-	if err := f.Parse(args); err != nil {
-		return 0, &flags.UsageError{Text: err.Error()}
+	if err := flags.ParseSet(f, args); err != nil {
+		return 0, err
 	}
 	if a.help {
 		_, err := io.WriteString(stdout, helpText())

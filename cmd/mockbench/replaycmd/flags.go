@@ -77,9 +77,7 @@ var sections = []section{
 
 func newFlags() (*pflag.FlagSet, *arguments) {
 	a := &arguments{}
-	f := pflag.NewFlagSet("mockbench replay", pflag.ContinueOnError)
-	f.SortFlags = false
-	f.Usage = func() {}
+	f := flags.NewSet("mockbench replay")
 	f.SetOutput(os.Stderr)
 	a.set = f
 	f.StringVar(&a.traceFormat, "trace-format", "mooncake", "`form` of the trace: mooncake, mooncake-delta, agentic_mooncake, weka, applied_compute_agentic or dynamo")
@@ -159,8 +157,8 @@ func FlagSet() *pflag.FlagSet {
 // parse reads the command line.
 func parse(args []string) (*arguments, error) {
 	f, a := newFlags()
-	if err := f.Parse(args); err != nil {
-		return nil, &flags.UsageError{Text: err.Error()}
+	if err := flags.ParseSet(f, args); err != nil {
+		return nil, err
 	}
 	a.files, a.args = f.Args(), args
 	return a, nil

@@ -43,7 +43,7 @@ type arguments struct {
 
 func newFlags() (*pflag.FlagSet, *arguments) {
 	a := &arguments{others: map[string]bool{}}
-	own := pflag.NewFlagSet("mockbench sweep", pflag.ContinueOnError)
+	own := flags.NewSet("mockbench sweep")
 	own.StringArrayVar(&a.vary, "vary", nil,
 		"a setting or flag and its values: `NAME=VALUES`; repeatable, all combinations are run")
 	own.StringArrayVar(&a.objectives, "objective", nil,
@@ -61,8 +61,6 @@ func newFlags() (*pflag.FlagSet, *arguments) {
 
 // joined returns own flags and those of the replay command in one set. Of two of one name the own one counts.
 func joined(own *pflag.FlagSet, a *arguments) *pflag.FlagSet {
-	own.SortFlags = false
-	own.Usage = func() {}
 	own.BoolVar(&a.quiet, "quiet", false, "print no table and no progress")
 	own.DurationVar(&a.progress, "progress", 2*time.Second, "`time` between progress lines on a terminal; 0 is none")
 	own.BoolVarP(&a.help, "help", "h", false, "print this text and exit")
@@ -137,8 +135,8 @@ type sweep struct {
 
 func run(args []string, stdout, stderr io.Writer) (int, error) {
 	f, a := newFlags()
-	if err := f.Parse(args); err != nil {
-		return 0, &flags.UsageError{Text: err.Error()}
+	if err := flags.ParseSet(f, args); err != nil {
+		return 0, err
 	}
 	if a.help {
 		_, err := io.WriteString(stdout, helpText())

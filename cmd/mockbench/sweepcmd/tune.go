@@ -32,7 +32,7 @@ type tuning struct {
 
 func newTuneFlags() (*pflag.FlagSet, *tuning) {
 	a := &tuning{arguments: arguments{others: map[string]bool{}}}
-	own := pflag.NewFlagSet("mockbench tune", pflag.ContinueOnError)
+	own := flags.NewSet("mockbench tune")
 	own.StringArrayVar(&a.slo, "slo", nil,
 		"objectives to keep, for example 'ttft_p99<500ms,itl_p99<30ms'; repeatable `LIMITS`")
 	own.StringVar(&a.minimise, "minimise", "", "the setting or flag whose smallest value is looked for: `NAME`")
@@ -78,8 +78,8 @@ func TuneMain(args []string, stdout, stderr io.Writer) int {
 
 func runTune(args []string, stdout, stderr io.Writer) (int, error) {
 	f, a := newTuneFlags()
-	if err := f.Parse(args); err != nil {
-		return 0, &flags.UsageError{Text: err.Error()}
+	if err := flags.ParseSet(f, args); err != nil {
+		return 0, err
 	}
 	if a.help {
 		_, err := io.WriteString(stdout, tuneHelp())

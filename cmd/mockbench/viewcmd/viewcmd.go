@@ -37,9 +37,7 @@ type arguments struct {
 
 func newFlags() (*pflag.FlagSet, *arguments) {
 	a := &arguments{}
-	f := pflag.NewFlagSet("mockbench view", pflag.ContinueOnError)
-	f.SortFlags = false
-	f.Usage = func() {}
+	f := flags.NewSet("mockbench view")
 	f.SetOutput(io.Discard)
 	f.BoolVar(&a.noScreen, "no-tui", false, "print what the recording holds; the default without a terminal")
 	f.IntVar(&a.fps, "fps", 10, "frames a second, 1 to 60")
@@ -73,8 +71,8 @@ func helpText() string {
 // Main runs the command and returns its exit status. args are those after the word view.
 func Main(args []string, stdout, stderr io.Writer) int {
 	f, a := newFlags()
-	if err := f.Parse(args); err != nil {
-		return fail(stderr, &flags.UsageError{Text: err.Error()})
+	if err := flags.ParseSet(f, args); err != nil {
+		return fail(stderr, err)
 	}
 	if a.help {
 		io.WriteString(stdout, helpText())
